@@ -1,0 +1,47 @@
+# Two commands on a fresh machine: `make demo` and `make test`. Both set up .venv first.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: help setup browser demo test lint format docs replicate benchmark clean
+
+help:            ## what can be made
+	@grep -hE '^[a-z]+: .*##|^[a-z]+: +##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch==2.13.0
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+setup: $(READY)  ## create .venv with the pinned dependencies
+
+browser: ## install the browser that the report's tests use (Debian; needs root)
+	@command -v chromedriver >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium chromium-driver >/dev/null; }
+
+demo: $(READY)   ## audit the built-in model and print where the report is
+	$(BIN)/rashomon audit --out rashomon-report
+
+test: $(READY)   ## the whole suite
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow"
+
+lint: $(READY)   ## ruff, mypy strict on src, the arrows between packages
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY) ## put the code into shape
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+replicate: $(READY) ## the slow checks on the papers' datasets ($$RASHOMON_DATA)
+	$(BIN)/python -m pytest -q -m slow
+
+benchmark: $(READY) ## ratios to the peers, each in one run
+	for script in benchmarks/*.py; do $(BIN)/python $$script; done
+
+clean:           ## remove what was made
+	rm -rf $(VENV) rashomon-report build dist src/*.egg-info

@@ -1,0 +1,73 @@
+"""``rashomon audit``: every study that fits a model and its data, and one page to pass on."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rashomon.cli.groups import takes
+from rashomon.cli.options import DataOptions, ModelOptions, OutputOptions, StoreOptions
+from rashomon.cli.output import Printer, check_writable
+
+
+@takes
+def command(
+    out: Annotated[Path, typer.Option(help="Folder for report.html, findings.json and tables.")] = Path(
+        "rashomon-report"
+    ),
+    methods: Annotated[str, typer.Option(help="Methods, with commas between (`rashomon list explainers`).")] = "",
+    instances: Annotated[int, typer.Option(help="How many texts are explained.")] = 200,
+    split: Annotated[str, typer.Option(help="Which split they are drawn from.")] = "test",
+    without: Annotated[str, typer.Option(help="Studies to leave out, with commas between.")] = "",
+    *,
+    data: DataOptions,
+    model: ModelOptions,
+    store: StoreOptions,
+    output: OutputOptions,
+) -> None:
+    """Audit the explanations of a model and write a report.
+
+    Without options it audits the built-in BiLSTM on built-in reviews whose deciding words are known. For a
+    model of your own, labels are needed only by what says so.
+
+    Examples:
+
+      rashomon audit
+
+      rashomon audit --model ./my-checkpoint --data reviews.csv --text-column body --label-column stars
+    """
+    from rashomon.report import save_report
+    from rashomon.studies import AuditSettings, run_audit
+    from rashomon.studies.witnesses import METHODS
+
+    printer = Printer(output)
+    check_writable(out)
+    subject = model.any_subject(data.spec(labelled=not model.checkpoint()))
+    settings = AuditSettings(
+        subject=subject,
+        methods=_names(methods) or METHODS,
+        instances=instances,
+        split=split,
+        without=_names(without),
+    )
+    audit = run_audit(store.context(), settings, command="rashomon " + " ".join(sys.argv[1:]))
+    files = save_report(audit, out)
+    printer.plain(audit.summary)
+    printer.table("Verdicts", ["method", "in a sentence"], [(v.method, v.sentence) for v in audit.verdicts])
+    printer.plain(f"The report is in {files.report.resolve()}")
+    printer.document(
+        {
+            "report": str(files.report),
+            "summary": audit.summary,
+            "verdicts": {v.method: v.sentence for v in audit.verdicts},
+            "findings": {f.study: f.verdict for f in audit.findings},
+            "warnings": list(audit.warnings),
+        }
+    )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())

@@ -1,0 +1,56 @@
+"""``rashomon list``: everything that has a name, a line each."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from rashomon.cli.groups import takes
+from rashomon.cli.options import OutputOptions, StoreOptions
+from rashomon.cli.output import Printer
+from rashomon.errors import unknown_name
+
+KINDS = ("datasets", "models", "explainers", "measures", "studies")
+
+
+@takes
+def command(
+    kind: Annotated[str | None, typer.Argument(help=f"One of {', '.join(KINDS)}; all without.")] = None,
+    *,
+    store: StoreOptions,
+    output: OutputOptions,
+) -> None:
+    """List datasets, models, explainers, measures and studies.
+
+    Third-party packages add theirs through entry points (see CONTRIBUTING).
+    """
+    if kind is not None and kind not in KINDS:
+        raise unknown_name("kind of thing to list", kind, KINDS)
+    printer = Printer(output)
+    document: dict[str, Any] = {}
+    for each in [kind] if kind else KINDS:
+        entries = _entries(each, store)
+        document[each] = [{"name": name, "summary": summary} for name, summary in entries]
+        printer.table(each, ["name", "what it is"], entries)
+    printer.document(document)
+
+
+def _entries(kind: str, store: StoreOptions) -> list[tuple[str, str]]:
+    registry: Any
+    if kind == "datasets":
+        from rashomon.data import datasets as registry
+        from rashomon.data import known_names
+
+        built_in = [(entry.name, entry.summary) for entry in registry]
+        found = [name for name in known_names(store.data_dir) if name not in registry]
+        return built_in + [(name, "in the data folder") for name in found]
+    if kind == "models":
+        from rashomon.models import models as registry
+    elif kind == "explainers":
+        from rashomon.explain import explainers as registry
+    elif kind == "measures":
+        from rashomon.measures import measures as registry
+    else:
+        from rashomon.studies import studies as registry
+    return [(entry.name, entry.summary) for entry in registry]

@@ -1,0 +1,174 @@
+"""The groups of options that commands share, and the specifications they become."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Optional
+
+from rashomon.cli.groups import option
+from rashomon.errors import UserError
+
+if TYPE_CHECKING:
+    from rashomon.studies.context import Context
+    from rashomon.studies.subject import DatasetSpec, Subject
+
+# typer reads these annotations at run time, and understands Optional better than "X | None".
+Text = Optional[str]  # noqa: UP045
+Number = Optional[int]  # noqa: UP045
+Real = Optional[float]  # noqa: UP045
+File = Optional[Path]  # noqa: UP045
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """What is printed and where."""
+
+    panel: ClassVar[str] = "Output"
+    json: bool = option(False, "Print exactly one JSON document on standard output.", "--json")
+    quiet: bool = option(False, "No progress and no tables; errors are still told.", "--quiet", "-q")
+
+
+@dataclass(frozen=True)
+class StoreOptions:
+    """Where finished work is kept and data is looked for."""
+
+    panel: ClassVar[str] = "Store and workers"
+    store: File = option(None, "Where finished work is kept [default: $RASHOMON_STORE or your cache folder].")
+    data_dir: File = option(
+        None, "Folder with datasets as NAME/SPLIT.jsonl[.gz] [default: $RASHOMON_DATA]."
+    )
+    workers: Number = option(None, "Trainings that run side by side [default: the number of cores].")
+    backend: str = option("processes", "Where they run: processes, ray, dask or serial.")
+
+    def context(self) -> Context:
+        from rashomon.runs.store import Store
+        from rashomon.studies.context import Context
+
+        store = Store(self.store) if self.store else Store()
+        return Context(store, self.data_dir, self.workers, self.backend)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """Which texts."""
+
+    panel: ClassVar[str] = "Data"
+    dataset: Text = option(
+        None, "A dataset by name (`rashomon list datasets`) [default: planted-reviews].", "--dataset", "-d"
+    )
+    data: File = option(None, "One CSV, TSV, JSONL or Parquet file, split 80/10/10 by class and seed.")
+    train: File = option(None, "A file with the training split; goes with --dev and --test.")
+    dev: File = option(None, "A file with the development split.")
+    test: File = option(None, "A file with the test split.")
+    text_column: str = option("text", "The column that holds the text.")
+    pair_column: Text = option(None, "The column that holds the second text of a pair.")
+    label_column: str = option("label", "The column that holds the label.")
+    rationale_column: Text = option(None, "The column that holds a 0/1 rationale over the tokens.")
+    classes: Number = option(None, "Classes of a planted dataset, from 2.")
+    placement: Text = option(None, "Where planted evidence lies: scattered, start, middle or end.")
+    strength: Text = option(None, "Which opinion words are planted: strong, weak or any.")
+    lexicon: File = option(None, "Folder with positive.txt and negative.txt to plant words from.")
+    keep: list[str] = option([], "Keep only some texts: min-tokens:3, max-tokens:240. May be repeated.")
+    data_seed: int = option(0, "Seed of generated data and of splits.")
+
+    def spec(self, labelled: bool = True) -> DatasetSpec:
+        from rashomon.data import Columns
+        from rashomon.studies.subject import DatasetSpec
+
+        ways = [name for name in ("dataset", "data", "train") if getattr(self, name) is not None]
+        if len(ways) > 1:
+            raise UserError(f"Give one of --dataset, --data and --train, not {' and '.join('--' + w for w in ways)}.")
+        if self.train is None and (self.dev or self.test):
+            raise UserError("--dev and --test go with --train; for one file to split, use --data.")
+        columns = Columns(self.text_column, self.pair_column, self.label_column, self.rationale_column)
+        name = self.dataset or (self.data.stem if self.data else self.train.stem if self.train else None)
+        return DatasetSpec(
+            name=name or "planted-reviews",
+            file=_text(self.data),
+            train=_text(self.train),
+            dev=_text(self.dev),
+            test=_text(self.test),
+            columns=columns,
+            labelled=labelled,
+            classes=self.classes,
+            placement=self.placement,
+            strength=self.strength,
+            lexicon=_text(self.lexicon),
+            keep=tuple(self.keep),
+            seed=self.data_seed,
+        )
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """Which model, and how it is trained. What is not given keeps the default that suits the model."""
+
+    panel: ClassVar[str] = "Model and training"
+    model: str = option(
+        "bilstm", "bilstm, gru, cnn, mlp, transformer, minilm, distilbert, bert, or a checkpoint.", "--model", "-m"
+    )
+    attention: Text = option(None, "Scoring of the built-in attention: additive or dot.")
+    heads: Number = option(None, "Heads of the built-in attention.")
+    weights: Text = option(None, "softmax, sparsemax, entmax15 or uniform.")
+    temperature: Real = option(None, "Temperature of the softmax.")
+    embedding_dim: Number = option(None, "Size of word embeddings.")
+    hidden: Number = option(None, "Units of the encoder (a direction).")
+    layers: Number = option(None, "Layers of the encoder.")
+    dropout: Real = option(None, "Dropout on embeddings and on the pooled vector.")
+    max_length: Number = option(None, "Longest text in tokens; the rest is cut, and the cut is reported.")
+    steps: list[str] = option([], "Token preprocessing: lowercase, alphanumeric, truncate:200. May be repeated.", "--step")
+    vocabulary_size: Number = option(None, "Largest number of words.")
+    embeddings: File = option(None, "Word vectors: .npz, GloVe text or fastText .vec.")
+    epochs: Number = option(None, "Most epochs.")
+    batch_size: Number = option(None, "Examples in a batch.")
+    learning_rate: Real = option(None, "Learning rate.")
+    weight_decay: Real = option(None, "Weight decay (never on the attention).")
+    optimiser: Text = option(None, "adam, adamw or amsgrad.")
+    clip: Real = option(None, "Largest gradient norm.")
+    patience: Number = option(None, "Epochs without improvement before training stops.")
+    select: Text = option(None, "Which dev figure picks the epoch: f1, accuracy, roc-auc or loss.")
+    seed: list[int] = option([], "Seed of the training. May be repeated for several models.", "--seed")
+
+    def subject(self, dataset: DatasetSpec, seeds: tuple[int, ...] = (0,)) -> Subject:
+        """A subject to be trained."""
+        from rashomon.models.spec import ModelSpec
+        from rashomon.runs.spec import from_plain, to_plain
+        from rashomon.studies.subject import Subject
+        from rashomon.training.spec import TrainingSpec
+        from rashomon.training.train import default_training
+
+        of_model = self._given(ModelSpec)
+        if self.embeddings is not None:
+            of_model["embeddings"] = str(self.embeddings)
+        model = ModelSpec(name=self.model, **of_model)
+        base = to_plain(default_training(model))
+        assert isinstance(base, dict)
+        training = from_plain(TrainingSpec, base | self._given(TrainingSpec))
+        return Subject(dataset, model, training, tuple(self.seed) or seeds)
+
+    def checkpoint(self) -> bool:
+        """Whether the model is a folder to be used as it is rather than a name to be trained."""
+        return Path(self.model).is_dir()
+
+    def any_subject(self, dataset: DatasetSpec, seeds: tuple[int, ...] = (0,)) -> Subject:
+        """A checkpoint as it is, or a subject to be trained."""
+        from rashomon.models.spec import ModelSpec
+        from rashomon.studies.subject import Subject
+
+        if self.checkpoint():
+            return Subject(dataset, ModelSpec(name=self.model), None, seeds, checkpoint=self.model)
+        return self.subject(dataset, seeds)
+
+    def _given(self, spec: type[Any]) -> dict[str, Any]:
+        names = {f.name for f in fields(spec)} & {f.name for f in fields(self)} - {"embeddings"}
+        values = {name: getattr(self, name) for name in names}
+        return {n: tuple(v) if isinstance(v, list) else v for n, v in values.items() if v not in (None, [])}
+
+
+def with_dataset(options: DataOptions, name: str) -> DataOptions:
+    return replace(options, dataset=name)
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)

@@ -1,0 +1,82 @@
+"""One way to print: tables for people, one JSON document for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from rashomon.cli.options import OutputOptions
+from rashomon.errors import UserError
+from rashomon.progress import show_progress
+
+
+class Printer:
+    """Collects what a command has to say and says it once, in the asked form."""
+
+    def __init__(self, options: OutputOptions) -> None:
+        self.options = options
+        self.console = Console()
+        show_progress(not options.quiet)
+
+    @property
+    def for_people(self) -> bool:
+        return not (self.options.json or self.options.quiet)
+
+    def say(self, *what: Any) -> None:
+        if self.for_people:
+            self.console.print(*what)
+
+    def plain(self, text: str) -> None:
+        """Text from outside, in which square brackets mean nothing."""
+        if self.for_people:
+            self.console.print(text, markup=False, highlight=False)
+
+    def table(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+        if not self.for_people:
+            return
+        table = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+        for number, column in enumerate(columns):
+            table.add_column(column, overflow="fold", justify="left" if number == 0 else "default")
+        for row in rows:
+            table.add_row(*[_cell(value) for value in row])
+        self.console.print(table)
+
+    def document(self, document: Any) -> None:
+        """Print ``document`` when JSON was asked for."""
+        if self.options.json:
+            sys.stdout.write(json.dumps(_finite(document), ensure_ascii=False, indent=2) + "\n")
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return "undefined" if math.isnan(value) else f"{value:.3f}"
+    return str(value).replace("[", "\\[")
+
+
+def _finite(value: Any) -> Any:
+    """NaN is not JSON; null is."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value
+
+
+def check_writable(out: Path) -> None:
+    """Before hours of training rather than after."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        probe = out / ".rashomon-probe"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise UserError(f"Cannot write to {out}: {error.strerror}.") from None

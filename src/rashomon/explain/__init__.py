@@ -1,0 +1,31 @@
+"""Every witness: the engine, the explainers and the record of what they said."""
+
+from rashomon.explain import attention, controls, deeplift, gradients, perturbation  # registers the explainers
+from rashomon.explain.base import Explainer, Job, Scores, explainers, make_explainer
+from rashomon.explain.collection import Explanations
+from rashomon.explain.engine import Engine
+from rashomon.explain.foreign import from_captum, from_eraser, from_scores
+from rashomon.explain.record import Explanation, merge_words
+from rashomon.explain.run import DEFAULT_METHODS, explain
+
+__all__ = [
+    "DEFAULT_METHODS",
+    "Engine",
+    "Explainer",
+    "Explanation",
+    "Explanations",
+    "Job",
+    "Scores",
+    "attention",
+    "controls",
+    "deeplift",
+    "explain",
+    "explainers",
+    "from_captum",
+    "from_eraser",
+    "from_scores",
+    "gradients",
+    "make_explainer",
+    "merge_words",
+    "perturbation",
+]

@@ -1,0 +1,100 @@
+"""Attention read as explanation: the weights themselves, rollout and flow through a transformer's layers.
+
+Scores say what the predicting position receives from each token (not what a token pays), and are never
+negative. Rollout and flow follow the layers down to the input from the positions that enter the prediction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+
+from rashomon.errors import UserError
+from rashomon.explain.base import Explainer, Floats, Job, Scores, explainers
+from rashomon.explain.flow import attention_flow, augment, rollout
+from rashomon.models.base import Output
+
+
+@explainers.register("attention")
+@dataclass(frozen=True, slots=True)
+class Attention(Explainer):
+    """The attention distribution; for transformers the [CLS] row of the last layer, mean of heads, or as chosen."""
+
+    name: ClassVar[str] = "attention"
+    needs: ClassVar[frozenset[str]] = frozenset({"attention"})
+    signed: ClassVar[bool] = False
+    layer: int | None = None  # counts from 0, negative from the top; None is what the prediction reads
+    head: int | None = None  # None is the mean of all heads
+
+    def attribute(self, job: Job) -> list[Scores]:
+        scores: dict[int, Scores] = {}
+        for index, output in job.engine.outputs(job.encodings):
+            weights = self._weights(output)
+            for row, i in enumerate(index):
+                scores[i] = Scores(weights[row, : len(job.encodings[i])])
+        return [scores[i] for i in range(len(job.encodings))]
+
+    def _weights(self, output: Output) -> Floats:
+        if self.layer is None:
+            assert output.attention is not None
+            heads = output.attention
+        else:
+            if output.layers is None or not -len(output.layers) <= self.layer < len(output.layers):
+                have = len(output.layers or ())
+                raise UserError(f"There is no attention layer {self.layer}; the model has {have}.")
+            assert output.readout is not None
+            heads = torch.einsum("bt,bhts->bhs", output.readout, output.layers[self.layer])
+        if self.head is None:
+            heads = heads.mean(1, keepdim=True)
+        elif not -heads.shape[1] <= self.head < heads.shape[1]:
+            raise UserError(f"There is no attention head {self.head}; the model has {heads.shape[1]}.")
+        chosen = heads[:, 0 if self.head is None else self.head]
+        return chosen.double().cpu().numpy()
+
+
+@dataclass(frozen=True, slots=True)
+class _ThroughLayers(Explainer):
+    """Shared by rollout and flow: the augmented matrices of each example, and where the prediction reads."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"attention", "layers"})
+    signed: ClassVar[bool] = False
+
+    def attribute(self, job: Job) -> list[Scores]:
+        scores: dict[int, Scores] = {}
+        for index, output in job.engine.outputs(job.encodings):
+            assert output.layers is not None
+            assert output.readout is not None
+            layers = torch.stack(output.layers).double().cpu().numpy()
+            readout = output.readout.double().cpu().numpy()
+            for row, i in enumerate(index):
+                n = len(job.encodings[i])
+                scores[i] = Scores(self.trace(augment(layers[:, row, :, :n, :n]), readout[row, :n]))
+        return [scores[i] for i in range(len(job.encodings))]
+
+    def trace(self, layers: Floats, readout: Floats) -> Floats:
+        raise NotImplementedError
+
+
+@explainers.register("attention-rollout")
+@dataclass(frozen=True, slots=True)
+class AttentionRollout(_ThroughLayers):
+    """Attention multiplied through the layers, half of each layer being the residual."""
+
+    name: ClassVar[str] = "attention-rollout"
+
+    def trace(self, layers: Floats, readout: Floats) -> Floats:
+        return np.asarray(readout @ rollout(layers), dtype=np.float64)
+
+
+@explainers.register("attention-flow")
+@dataclass(frozen=True, slots=True)
+class AttentionFlow(_ThroughLayers):
+    """The exact maximum flow from where the prediction reads to each input token."""
+
+    name: ClassVar[str] = "attention-flow"
+
+    def trace(self, layers: Floats, readout: Floats) -> Floats:
+        return attention_flow(layers, readout)

@@ -1,0 +1,196 @@
+"""Explainers that differentiate: gradients, integrated gradients, gradient SHAP, layer conductance.
+
+Integrated gradients here start at the word embedding; positions, types and norms are the same at both ends of
+the path. That is a different method from starting at the embedding layer's output, and the name says which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rashomon.data.batches import Encoding
+from rashomon.errors import UserError
+from rashomon.explain.base import Aggregation, Explainer, Floats, Job, Scores, explainers, relative_gap
+from rashomon.explain.paths import (
+    Layer,
+    Path,
+    PathSettings,
+    Point,
+    Quadrature,
+    Reference,
+    References,
+    gather_gradients,
+    path_values,
+    resolve_paths,
+)
+
+NEEDS_GRADIENTS = frozenset({"gradients"})
+GAP_WARNING = 0.05
+
+
+def aggregate(values: Floats, how: Aggregation) -> Floats:
+    """Embedding-wise values ``[n, D]`` to one score a token: the signed sum, or the norm, which has no sign."""
+    if how == "sum":
+        return values.sum(1)
+    return np.asarray(np.linalg.norm(values, axis=1), dtype=np.float64)
+
+
+@explainers.register("gradient-norm")
+@dataclass(frozen=True, slots=True)
+class GradientNorm(Explainer):
+    """Norm of the output's gradient at each word embedding: how much, not for or against."""
+
+    name: ClassVar[str] = "gradient-norm"
+    needs: ClassVar[frozenset[str]] = NEEDS_GRADIENTS
+    signed: ClassVar[bool] = False
+    aggregation: Aggregation = "norm"
+
+    def attribute(self, job: Job) -> list[Scores]:
+        points = [Point(i, 1.0, 1.0) for i in range(len(job.encodings))]
+        return [Scores(aggregate(v, self.aggregation)) for v in gather_gradients(job, points, "one")]
+
+
+@explainers.register("gradient-x-input")
+@dataclass(frozen=True, slots=True)
+class GradientInput(Explainer):
+    """Gradient times word embedding."""
+
+    name: ClassVar[str] = "gradient-x-input"
+    needs: ClassVar[frozenset[str]] = NEEDS_GRADIENTS
+    aggregation: Aggregation = "sum"
+
+    def attribute(self, job: Job) -> list[Scores]:
+        points = [Point(i, 1.0, 1.0) for i in range(len(job.encodings))]
+        return [Scores(aggregate(v, self.aggregation)) for v in gather_gradients(job, points, "input")]
+
+
+@explainers.register("gradient-x-delta")
+@dataclass(frozen=True, slots=True)
+class GradientDelta(Explainer):
+    """Gradient times (input - reference): what DeepLIFT becomes where none of its rules apply."""
+
+    name: ClassVar[str] = "gradient-x-delta"
+    needs: ClassVar[frozenset[str]] = NEEDS_GRADIENTS
+    reference: Reference = "pad"
+    aggregation: Aggregation = "sum"
+
+    def attribute(self, job: Job) -> list[Scores]:
+        points = [Point(i, 1.0, 1.0, self.reference) for i in range(len(job.encodings))]
+        values = gather_gradients(job, points, "difference")
+        ends, starts = path_values(job, [self.reference] * len(values))
+        paths = [Path(value, None, end, start) for value, end, start in zip(values, ends, starts, strict=True)]
+        return complete(job, values, self.aggregation, paths)
+
+
+@explainers.register("integrated-gradients")
+@dataclass(frozen=True, slots=True)
+class IntegratedGradients(Explainer):
+    """Gradients averaged on the path from a reference to the input; the scores add up to the output's change.
+
+    Without ``steps`` it takes as many as each text needs for a gap under ``target_gap``.
+    """
+
+    name: ClassVar[str] = "integrated-gradients"
+    needs: ClassVar[frozenset[str]] = NEEDS_GRADIENTS
+    steps: int | None = None
+    rule: Quadrature = "gauss-legendre"
+    target_gap: float = 0.01
+    reference: Reference = "pad"
+    aggregation: Aggregation = "sum"
+
+    def attribute(self, job: Job) -> list[Scores]:
+        settings = PathSettings(self.reference, self.rule, self.steps, self.target_gap)
+        paths = resolve_paths(job, settings)
+        return complete(job, [path.inputs for path in paths], self.aggregation, paths)
+
+
+@explainers.register("layer-conductance")
+@dataclass(frozen=True, slots=True)
+class LayerConductance(Explainer):
+    """What flows through the first encoder layer at each position, along the path of integrated gradients."""
+
+    name: ClassVar[str] = "layer-conductance"
+    needs: ClassVar[frozenset[str]] = NEEDS_GRADIENTS
+    steps: int | None = None
+    rule: Quadrature = "gauss-legendre"
+    target_gap: float = 0.01
+    trapezoid: bool = True  # average the layer's gradient over each stretch; otherwise take its left end
+    endpoints: bool = True  # include input and reference, so that no stretch of the path is missed
+    reference: Reference = "pad"
+
+    def attribute(self, job: Job) -> list[Scores]:
+        settings = PathSettings(self.reference, self.rule, self.steps, self.target_gap)
+        paths = resolve_paths(job, settings, Layer(self.trapezoid, self.endpoints))
+        return complete(job, [path.through_layer() for path in paths], "sum", paths)
+
+
+@explainers.register("gradient-shap")
+@dataclass(frozen=True, slots=True)
+class GradientShap(Explainer):
+    """Gradients at random points between random references and the input, averaged.
+
+    The points are stratified along the path, which takes most of the noise out of small samples.
+    """
+
+    name: ClassVar[str] = "gradient-shap"
+    needs: ClassVar[frozenset[str]] = NEEDS_GRADIENTS
+    stochastic: ClassVar[bool] = True
+    samples: int = 24
+    references: References = "pad"
+    aggregation: Aggregation = "sum"
+
+    def attribute(self, job: Job) -> list[Scores]:
+        halves = [self._points(job, half) for half in (0, 1)]
+        parts = [gather_gradients(job, points, "difference") for points in halves]
+        scores: list[Scores] = []
+        for first, second in zip(*parts, strict=True):
+            a, b = aggregate(first, self.aggregation), aggregate(second, self.aggregation)
+            mean = aggregate((first + second) / 2, self.aggregation)
+            # The two halves are independent estimates, so half their distance is the standard error.
+            noise = float(np.abs(a - b).mean() / 2 / max(np.abs(mean).max(initial=0.0), 1e-12))
+            warning = f"sampling noise is {noise:.0%} of the largest score; raise samples"
+            scores.append(Scores(mean, warnings=(warning,) if noise > 0.1 else ()))
+        return scores
+
+    def _points(self, job: Job, half: int) -> list[Point]:
+        count = max(1, self.samples // 2)
+        points: list[Point] = []
+        for i in range(len(job.encodings)):
+            generator = job.generator(i, f"{self.name} {half}")
+            alphas = (np.arange(count) + generator.random(count)) / count
+            others = draw_references(job, self.references, count, generator)
+            points += [
+                Point(i, float(a), 1 / count, other) for a, other in zip(alphas, others, strict=True)
+            ]
+        return points
+
+
+def draw_references(
+    job: Job, kind: References, count: int, generator: np.random.Generator
+) -> list[Encoding | Reference]:
+    """Path ends for methods that average over several: always the same one, or random training examples."""
+    if kind != "training":
+        return [kind] * count
+    if not job.background:
+        raise UserError("References from training examples need `background` examples to draw from.")
+    return [job.background[int(j)] for j in generator.integers(len(job.background), size=count)]
+
+
+def complete(job: Job, values: list[Floats], how: Aggregation, paths: Sequence[Path]) -> list[Scores]:
+    """Scores with their completeness gap, and a warning where it is large."""
+    changes = np.array([path.end - path.start for path in paths])
+    gaps = relative_gap(np.array([value.sum() for value in values]), changes)
+    return [
+        Scores(aggregate(value, how), float(gap), gap_warning(float(gap)))
+        for value, gap in zip(values, gaps, strict=True)
+    ]
+
+
+def gap_warning(gap: float) -> tuple[str, ...]:
+    if gap <= GAP_WARNING:
+        return ()
+    return (f"the scores miss the output's change by {gap:.0%}",)

@@ -1,0 +1,133 @@
+"""Ask several methods about several examples, sharing what they share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.metadata import version
+
+import numpy as np
+
+from rashomon.data.batches import Encoding
+from rashomon.data.example import Example
+from rashomon.errors import UserError
+from rashomon.explain.base import Explainer, Floats, Job, OutputSpace, Scores, make_explainer
+from rashomon.explain.collection import Explanations
+from rashomon.explain.engine import Engine
+from rashomon.explain.record import Explanation
+from rashomon.models.base import Model
+from rashomon.progress import progress
+
+CHUNK_TOKENS = 16_384  # how much text is on the table at once: enough to fill batches, little enough to stay flat
+DEFAULT_METHODS = ("attention", "lime", "integrated-gradients", "deeplift", "gradient-shap", "deep-shap")
+# Who computes what others can reuse goes first: conductance's path also holds integrated gradients.
+FIRST = ("layer-conductance",)
+
+
+def explain(
+    model: Model,
+    examples: Sequence[Example] | Sequence[str],
+    methods: Iterable[str | Explainer] = DEFAULT_METHODS,
+    *,
+    seed: int = 0,
+    space: OutputSpace = "logit",
+    targets: Sequence[int] | None = None,
+    background: Sequence[Example] = (),
+    token_budget: int = 4096,
+) -> Explanations:
+    """Explain a model's predictions (or the classes in ``targets``) by every method.
+
+    ``background`` are training examples for the methods that average over references.
+    """
+    asked = [make_explainer(method) for method in methods]
+    for explainer in asked:
+        if reason := explainer.refusal(model):
+            raise UserError(f"{explainer.name} cannot explain this model: {reason}.")
+    given = as_examples(examples)
+    if targets is not None and len(targets) != len(given):
+        raise UserError(f"{len(targets)} targets were given for {len(given)} examples.")
+    encodings = model.encode(given)
+    engine = Engine(model, token_budget)
+    behind = model.encode(background) if background else []
+    records: dict[str, list[Explanation]] = {explainer.name: [] for explainer in asked}
+    about = _About(model)
+    with progress(f"explaining {len(given)} texts by {len(asked)} methods", len(given) * len(asked)) as advance:
+        for chunk in _chunks(encodings):
+            part = [encodings[i] for i in chunk]
+            probabilities = predictions(engine, part)
+            chosen = probabilities.argmax(1) if targets is None else np.asarray([targets[i] for i in chunk])
+            job = Job(engine, part, chosen, probabilities, space, seed, behind)
+            for explainer in sorted(asked, key=lambda explainer: explainer.name not in FIRST):
+                scores = explainer.attribute(job)
+                records[explainer.name] += [
+                    about.record(given[i], explainer, job, row, scores[row]) for row, i in enumerate(chunk)
+                ]
+                advance(len(chunk), explainer.name)
+            engine.forget()
+    return Explanations(record for explainer in asked for record in records[explainer.name])
+
+
+def as_examples(given: Sequence[Example] | Sequence[str]) -> list[Example]:
+    """Plain strings become examples that are named by their position."""
+    if isinstance(given, str):
+        given = [given]
+    return [
+        item if isinstance(item, Example) else Example(id=str(position), text=item)
+        for position, item in enumerate(given)
+    ]
+
+
+def predictions(engine: Engine, encodings: Sequence[Encoding]) -> Floats:
+    """Class probabilities ``[N, C]``."""
+    whole = [np.ones((1, len(encoding)), dtype=np.bool_) for encoding in encodings]
+    logits = np.concatenate(engine.logits(encodings, whole))
+    shifted = np.exp(logits - logits.max(1, keepdims=True))
+    return shifted / shifted.sum(1, keepdims=True)
+
+
+def _chunks(encodings: Sequence[Encoding]) -> Iterator[list[int]]:
+    chunk: list[int] = []
+    tokens = 0
+    for i, encoding in enumerate(encodings):
+        if chunk and tokens + len(encoding) > CHUNK_TOKENS:
+            yield chunk
+            chunk, tokens = [], 0
+        chunk.append(i)
+        tokens += len(encoding)
+    if chunk:
+        yield chunk
+
+
+class _About:
+    """What is the same for every record of a run."""
+
+    def __init__(self, model: Model) -> None:
+        self.labels = model.labels
+        self.fingerprint = model.fingerprint()
+        self.versions = {name: version(name) for name in ("rashomon", "torch", "transformers", "numpy")}
+
+    def record(self, example: Example, explainer: Explainer, job: Job, row: int, scores: Scores) -> Explanation:
+        encoding = job.encodings[row]
+        cut = (f"{encoding.cut} tokens did not fit into the model and were cut",) if encoding.cut else ()
+        target = int(job.targets[row])
+        return Explanation(
+            example_id=example.id,
+            text=example.text,
+            text_pair=example.text_pair,
+            tokens=encoding.tokens,
+            offsets=encoding.offsets,
+            word_ids=encoding.word_ids,
+            segments=encoding.segments,
+            special=encoding.special,
+            scores=scores.values,
+            method=explainer.name,
+            configuration=explainer.configuration(),
+            seed=job.seed if explainer.stochastic else None,
+            target=target,
+            target_label=self.labels[target],
+            probabilities=tuple(job.probabilities[row].tolist()),
+            output_space=job.space,
+            model=self.fingerprint,
+            gap=scores.gap,
+            versions=self.versions,
+            warnings=scores.warnings + cut,
+        )

@@ -1,0 +1,241 @@
+"""Is it more than chance? Summaries with bootstrap intervals, paired tests, and Holm-Bonferroni.
+
+Every figure over instances is given with n, the number of undefined (NaN) values, mean, standard deviation
+and a bootstrap interval. Tests come from SciPy and statsmodels. The bootstrap of the mean is our own, with
+the percentile interval of `scipy.stats.bootstrap`: means of resamples are one matrix product of resampling
+counts and values, which for one column takes as long as SciPy and for a table of a hundred a thirtieth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from rashomon.errors import UserError
+from rashomon.measures.base import Bools, Floats
+
+Alternative = Literal["two-sided", "greater", "less"]
+_BLOCK = 4_000_000  # resampled entries in memory at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A figure over instances. ``n`` counts the defined values; the interval is that of the mean."""
+
+    n: int
+    undefined: int
+    mean: float
+    std: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A paired test of two variants on the same instances; pairs with an undefined side are left out.
+
+    ``difference`` is the mean of first minus second.
+    """
+
+    test: str
+    alternative: Alternative
+    n: int
+    undefined: int
+    difference: float
+    statistic: float
+    p: float
+
+
+def _resampled_means(values: Floats, resamples: int, rng: np.random.Generator) -> Floats:
+    """Means of bootstrap resamples of the rows of ``values`` [N, K]: [resamples, K]; NaN entries left out."""
+    n = len(values)
+    defined = np.isfinite(values)
+    filled = np.where(defined, values, 0.0)
+    means = np.empty((resamples, values.shape[1]))
+    step = max(1, _BLOCK // n)
+    for lo in range(0, resamples, step):
+        rows = min(step, resamples - lo)
+        drawn = rng.integers(0, n, size=(rows, n)) + n * np.arange(rows)[:, None]
+        counts = np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n).astype(np.float64)
+        present = counts.sum(axis=1, keepdims=True) if defined.all() else counts @ defined
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means[lo : lo + rows] = counts @ filled / present
+    return means
+
+
+def _interval(means: Floats, confidence: float) -> Floats:
+    tail = (1.0 - confidence) / 2
+    return np.asarray(np.quantile(means, [tail, 1.0 - tail], axis=0))
+
+
+def _spread(values: Floats) -> float:
+    return float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
+
+
+def summarise(values: ArrayLike, seed: int = 0, confidence: float = 0.95, resamples: int = 2000) -> Summary:
+    """n, undefined, mean, standard deviation (of a sample) and the bootstrap interval over instances.
+
+    Of one value only the mean is known; of none, nothing.
+    """
+    given = np.asarray(values, dtype=np.float64).ravel()
+    kept = given[np.isfinite(given)]
+    undefined = given.size - kept.size
+    if kept.size == 0:
+        return Summary(0, undefined, math.nan, math.nan, math.nan, math.nan)
+    low = high = math.nan
+    if kept.size > 1:
+        means = _resampled_means(kept[:, None], resamples, np.random.default_rng(seed))[:, 0]
+        low, high = _interval(means, confidence).tolist()
+    return Summary(kept.size, undefined, float(kept.mean()), _spread(kept), low, high)
+
+
+def summarise_columns(
+    values: ArrayLike, seed: int = 0, confidence: float = 0.95, resamples: int = 2000
+) -> list[Summary]:
+    """`summarise` for many columns [N, K] over the same instances at once, with the same resamples for all.
+
+    An instance that is undefined in a column is drawn like the others and left out of that column's mean.
+    """
+    table = np.asarray(values, dtype=np.float64)
+    if table.ndim != 2:
+        raise UserError("Columns to summarise come as a table [instances, columns].")
+    table = np.where(np.isfinite(table), table, np.nan)
+    bounds = np.full((2, table.shape[1]), np.nan)
+    counts = np.isfinite(table).sum(axis=0)
+    several = counts > 1
+    if several.any():
+        means = _resampled_means(table[:, several], resamples, np.random.default_rng(seed))
+        tail = (1.0 - confidence) / 2
+        bounds[:, several] = np.nanquantile(means, [tail, 1.0 - tail], axis=0)
+    summaries = []
+    for column, n, (low, high) in zip(table.T, counts.tolist(), bounds.T.tolist(), strict=True):
+        kept = column[np.isfinite(column)]
+        mean = float(kept.mean()) if n else math.nan
+        summaries.append(Summary(n, len(table) - n, mean, _spread(kept), low, high))
+    return summaries
+
+
+def summarise_seeds(
+    groups: Sequence[ArrayLike], seed: int = 0, confidence: float = 0.95, resamples: int = 2000
+) -> Summary:
+    """A figure over seeds and, within each seed, over instances: the hierarchical bootstrap.
+
+    Seeds are drawn first, then instances within each drawn seed, so the interval covers both kinds of chance.
+    ``mean`` is the mean of the seeds' means, ``std`` their standard deviation, ``n`` counts all values.
+    Seeds may have different instances.
+    """
+    arrays = [np.asarray(group, dtype=np.float64).ravel() for group in groups]
+    kept = [group[np.isfinite(group)] for group in arrays]
+    undefined = sum(map(len, arrays)) - sum(map(len, kept))
+    kept = [group for group in kept if len(group)]
+    if not kept:
+        return Summary(0, undefined, math.nan, math.nan, math.nan, math.nan)
+    rng = np.random.default_rng(seed)
+    drawn = rng.integers(0, len(kept), size=(resamples, len(kept)))
+    means = np.empty(drawn.shape)
+    for number, group in enumerate(kept):
+        chosen = drawn == number
+        means[chosen] = _resampled_means(group[:, None], int(chosen.sum()), rng)[:, 0]
+    low, high = math.nan, math.nan
+    if sum(map(len, kept)) > 1:
+        low, high = _interval(means.mean(axis=1), confidence).tolist()
+    centres = np.array([group.mean() for group in kept])
+    return Summary(sum(map(len, kept)), undefined, float(centres.mean()), _spread(centres), low, high)
+
+
+def _pairs(first: ArrayLike, second: ArrayLike) -> tuple[Floats, int]:
+    a, b = np.asarray(first, dtype=np.float64).ravel(), np.asarray(second, dtype=np.float64).ravel()
+    if a.shape != b.shape:
+        raise UserError(f"A paired test needs the same instances on both sides, not {a.size} and {b.size}.")
+    difference = a - b
+    kept = difference[np.isfinite(difference)]
+    return kept, difference.size - kept.size
+
+
+def permutation_test(
+    first: ArrayLike,
+    second: ArrayLike,
+    seed: int = 0,
+    alternative: Alternative = "two-sided",
+    resamples: int = 9999,
+) -> Comparison:
+    """Paired permutation test of the mean difference: sides are swapped within instances."""
+    difference, undefined = _pairs(first, second)
+    n = len(difference)
+    if n < 2:
+        nothing = float(difference.mean()) if n else math.nan
+        return Comparison("permutation", alternative, n, undefined, nothing, math.nan, math.nan)
+    result = stats.permutation_test(
+        (difference,),  # one sample: SciPy flips the signs of the differences
+        np.mean,
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=resamples,
+        batch=max(1, _BLOCK // n),
+        alternative=alternative,
+        rng=np.random.default_rng(seed),
+    )
+    mean = float(difference.mean())
+    return Comparison(
+        "permutation", alternative, n, undefined, mean, float(result.statistic), float(result.pvalue)
+    )
+
+
+def wilcoxon_test(first: ArrayLike, second: ArrayLike, alternative: Alternative = "two-sided") -> Comparison:
+    """Wilcoxon's signed-rank test; equal pairs are dropped, and if nothing is left the test is undefined."""
+    difference, undefined = _pairs(first, second)
+    n = len(difference)
+    mean = float(difference.mean()) if n else math.nan
+    if not (difference != 0).any():
+        return Comparison("wilcoxon", alternative, n, undefined, mean, math.nan, math.nan)
+    result = stats.wilcoxon(difference, zero_method="wilcox", alternative=alternative)
+    return Comparison(
+        "wilcoxon", alternative, n, undefined, mean, float(result.statistic), float(result.pvalue)
+    )
+
+
+def mcnemar_test(first_correct: ArrayLike, second_correct: ArrayLike) -> Comparison:
+    """McNemar's exact test of two accuracies on the same instances (1 or True = correct, NaN = undefined)."""
+    from statsmodels.stats.contingency_tables import mcnemar  # slow to import, and rarely needed
+
+    difference, undefined = _pairs(first_correct, second_correct)
+    if not np.isin(difference, (-1.0, 0.0, 1.0)).all():
+        raise UserError("McNemar's test compares right and wrong answers; give 0 and 1, not other numbers.")
+    n = len(difference)
+    if n == 0:
+        return Comparison("mcnemar", "two-sided", 0, undefined, math.nan, math.nan, math.nan)
+    wins, losses = int((difference > 0).sum()), int((difference < 0).sum())
+    # the exact test looks only at the instances on which the two differ
+    result = mcnemar([[0, wins], [losses, 0]], exact=True)
+    mean = float(difference.mean())
+    p = min(1.0, float(result.pvalue))
+    return Comparison("mcnemar", "two-sided", n, undefined, mean, float(result.statistic), p)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Holm:
+    """Adjusted p-values of a family of tests; undefined p-values are no part of the family and stay NaN."""
+
+    n: int
+    undefined: int
+    p: Floats
+    rejected: Bools
+
+
+def holm_bonferroni(p_values: ArrayLike, alpha: float = 0.05) -> Holm:
+    """Holm's step-down adjustment: the chance of any false rejection in the family stays under alpha."""
+    from statsmodels.stats.multitest import multipletests  # slow to import, and rarely needed
+
+    given = np.asarray(p_values, dtype=np.float64).ravel()
+    defined = np.isfinite(given)
+    adjusted = np.full(given.shape, np.nan)
+    rejected = np.zeros(given.shape, dtype=bool)
+    if defined.any():
+        rejected[defined], adjusted[defined], _, _ = multipletests(given[defined], alpha, method="holm")
+    return Holm(int(defined.sum()), int((~defined).sum()), adjusted, rejected)

@@ -1,0 +1,94 @@
+"""From a specification to a model, and from a folder back to one.
+
+The Hugging Face adaptor is imported only when it is needed: transformers takes seconds to load, and neither
+the command line nor the worker processes of built-in models should pay for it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from rashomon.data.example import Dataset
+from rashomon.data.preprocess import apply_token_steps
+from rashomon.data.tokens import words_of
+from rashomon.data.vectors import load_vectors
+from rashomon.data.vocabulary import Vocabulary
+from rashomon.errors import UserError
+from rashomon.models.base import Model
+from rashomon.models.classifier import CONFIG, FORMAT, AttentionClassifier
+from rashomon.models.sources import locate
+from rashomon.models.spec import ENCODERS, PRETRAINED, ModelSpec, is_checkpoint_name, models
+
+
+def build_model(spec: ModelSpec, dataset: Dataset, seed: int) -> Model:
+    """An untrained (or pretrained) model for the labels of a dataset; its vocabulary is the train split's."""
+    if spec.name in models:
+        return models.get(spec.name)(spec, dataset, seed)
+    if _is_own(Path(spec.name)):
+        model = AttentionClassifier.load(Path(spec.name))
+        if model.labels != dataset.labels:
+            raise UserError(
+                f"The model in {spec.name} knows the labels {', '.join(model.labels)}, "
+                f"and {dataset.name} has {', '.join(dataset.labels)}."
+            )
+        return model
+    return _pretrained(spec, dataset, seed)
+
+
+def load_model(source: str | Path) -> Model:
+    """A trained model: a folder written by ``save``, a plain Hugging Face checkpoint, or a hub id."""
+    if not Path(source).expanduser().is_dir() and str(source) in models:
+        raise UserError(
+            f"The model {str(source)!r} is not trained yet; train it, then give the folder it is in."
+        )
+    place = locate(source)
+    if isinstance(place, Path) and _is_own(place):
+        return AttentionClassifier.load(place)
+    from rashomon.models.huggingface import HuggingFaceClassifier
+
+    return HuggingFaceClassifier.load(place)
+
+
+def is_pretrained(name: str) -> bool:
+    """Whether a model of this name starts from trained weights and is fine-tuned."""
+    return name in PRETRAINED or (name not in models and is_checkpoint_name(name))
+
+
+def _builtin(spec: ModelSpec, dataset: Dataset, seed: int) -> Model:
+    vocabulary = Vocabulary.build(_word_lists(spec, dataset), spec.vocabulary_size, spec.min_count)
+    vectors = None
+    if spec.embeddings is not None:
+        vectors, _ = load_vectors(Path(spec.embeddings), vocabulary, np.random.default_rng(seed))
+        spec = replace(spec, embedding_dim=vectors.shape[1])
+    return AttentionClassifier(spec, vocabulary, dataset.labels, dataset.is_pair, seed, vectors)
+
+
+def _pretrained(spec: ModelSpec, dataset: Dataset, seed: int) -> Model:
+    from rashomon.models.huggingface import HuggingFaceClassifier
+
+    return HuggingFaceClassifier.pretrained(spec.name, dataset.labels, seed, spec.max_length)
+
+
+def _word_lists(spec: ModelSpec, dataset: Dataset) -> Iterator[list[str]]:
+    for example in dataset["train"]:
+        for side in (0, 1) if example.is_pair else (0,):
+            yield [word.form for word in apply_token_steps(words_of(example, side), spec.steps)]
+
+
+def _is_own(folder: Path) -> bool:
+    try:
+        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(config, dict) and config.get("format") == FORMAT
+
+
+for _name, _summary in ENCODERS.items():
+    models.register(_name, f"attention classifier: {_summary}")(_builtin)
+for _name, _summary in PRETRAINED.items():
+    models.register(_name, f"fine-tuned transformer: {_summary}")(_pretrained)

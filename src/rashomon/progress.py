@@ -1,0 +1,96 @@
+"""Progress of long work, on standard error: bars in a terminal, plain lines elsewhere, nothing when quiet."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+console = Console(stderr=True)
+
+
+class Advance(Protocol):
+    """Call it when ``steps`` more are done; ``note`` says something about the newest of them."""
+
+    def __call__(self, steps: int = 1, note: str = "") -> None: ...
+
+
+class _State:
+    shown = sys.stderr.isatty()
+    bars: Progress | None = None  # rich allows one live display, so nested work shares it
+    depth = 0
+
+
+def show_progress(shown: bool) -> None:
+    """Turn progress on or off for this process. The library shows it in terminals, the command line unless quiet."""
+    _State.shown = shown
+
+
+@contextmanager
+def progress(what: str, total: int) -> Iterator[Advance]:
+    """Follow ``total`` steps of work called ``what``."""
+    if not _State.shown or total <= 0:
+        yield lambda steps=1, note="": None
+    elif console.is_terminal:
+        with _bar(what, total) as advance:
+            yield advance
+    else:
+        with _lines(what) as advance:
+            yield advance
+
+
+@contextmanager
+def _lines(what: str) -> Iterator[Advance]:
+    """A line when work begins and one when it ends; work inside work would only be noise in a log."""
+    last = ""
+
+    def remember(steps: int = 1, note: str = "") -> None:
+        nonlocal last
+        last = note or last
+
+    _State.depth += 1
+    try:
+        if _State.depth == 1:
+            _say(f"{what} ...")
+        yield remember
+        if _State.depth == 1:
+            _say(f"{what}: done{', ' + last if last else ''}")
+    finally:
+        _State.depth -= 1
+
+
+def _say(line: str) -> None:
+    console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+@contextmanager
+def _bar(what: str, total: int) -> Iterator[Advance]:
+    outermost = _State.bars is None
+    if _State.bars is None:
+        _State.bars = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[note]}", markup=False),
+            console=console,
+            transient=True,
+        )
+        _State.bars.start()
+    bars = _State.bars
+    task = bars.add_task(what, total=total, note="")
+
+    def advance(steps: int = 1, note: str = "") -> None:
+        bars.update(task, advance=steps, **({"note": note} if note else {}))
+
+    try:
+        yield advance
+    finally:
+        bars.remove_task(task)
+        if outermost:
+            bars.stop()
+            _State.bars = None

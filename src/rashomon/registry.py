@@ -1,0 +1,72 @@
+"""Names for things that can be chosen: one registry class for explainers, measures, studies, datasets, models.
+
+Built-in things register with a decorator when their package is imported. Other packages announce theirs as
+entry points in the group ``rashomon.<kind>s``; they are loaded only when a name is looked up or listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Generic, TypeVar
+
+from rashomon.errors import unknown_name
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry(Generic[T]):
+    name: str
+    value: T
+    summary: str
+
+
+class Registry(Generic[T]):
+    """Things of one kind by name; a wrong name is answered with the nearest right one."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._entries: dict[str, Entry[T]] = {}
+        self._plugins_loaded = False
+
+    def register(self, name: str, summary: str = "") -> Callable[[T], T]:
+        """Decorator. The summary defaults to the first line of the docstring."""
+
+        def decorate(value: T) -> T:
+            if name in self._entries:
+                raise ValueError(f"two {self.kind}s are named {name!r}")
+            line = summary or (getattr(value, "__doc__", None) or "").strip().split("\n")[0]
+            self._entries[name] = Entry(name, value, line)
+            return value
+
+        return decorate
+
+    def get(self, name: str) -> T:
+        if name not in self._entries:
+            self._load_plugins()
+        if name not in self._entries:
+            raise unknown_name(self.kind, name, self._entries)
+        return self._entries[name].value
+
+    def __contains__(self, name: object) -> bool:
+        if name not in self._entries:
+            self._load_plugins()
+        return name in self._entries
+
+    def __iter__(self) -> Iterator[Entry[T]]:
+        self._load_plugins()
+        return iter(sorted(self._entries.values(), key=lambda entry: entry.name))
+
+    def names(self) -> list[str]:
+        return [entry.name for entry in self]
+
+    def _load_plugins(self) -> None:
+        if self._plugins_loaded:
+            return
+        self._plugins_loaded = True
+        for point in entry_points(group=f"rashomon.{self.kind}s"):
+            value = point.load()
+            if point.name not in self._entries:  # loading may itself have run the decorator
+                self.register(point.name)(value)

@@ -1,0 +1,5 @@
+"""The audit as a page to pass on, and as files for programs."""
+
+from rashomon.report.page import ReportFiles, render, save_report
+
+__all__ = ["ReportFiles", "render", "save_report"]

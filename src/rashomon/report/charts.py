@@ -1,0 +1,87 @@
+"""What do the numbers look like? The figures of a finding, ready for the page.
+
+A matrix becomes a table coloured cell by cell, one layer for each measure; distributions and plots become
+inline SVG that follows the page's light and dark theme, with a title and a description for screen readers and
+the numbers behind it as a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rashomon.report.drawing import Chart
+from rashomon.report.plots import plot
+from rashomon.report.scales import finite, number, shade
+from rashomon.report.violins import violins
+from rashomon.studies.base import Distributions, Figure, Matrix
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One coloured number of a matrix, and what is said when it is pointed at."""
+
+    text: str
+    shade: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A matrix as one measure sees it."""
+
+    id: str
+    measure: str
+    span: tuple[str, str]
+    diverging: bool
+    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+
+
+@dataclass(frozen=True)
+class MatrixView:
+    """A matrix ready for the page."""
+
+    id: str
+    title: str
+    caption: str
+    columns: tuple[str, ...]
+    layers: tuple[Layer, ...]
+    kind: str = "matrix"
+
+
+def draw(figure: Figure, name: str) -> Chart | MatrixView:
+    """The figure for the page; ``name`` is unique there."""
+    if isinstance(figure, Matrix):
+        return _matrix(figure, name)
+    return violins(figure, name) if isinstance(figure, Distributions) else plot(figure, name)
+
+
+def _matrix(figure: Matrix, name: str) -> MatrixView:
+    layers = []
+    for index, (measure, values) in enumerate(figure.layers.items()):
+        given = finite(value for row in values for value in row)
+        low, high = figure.ranges.get(measure, (min(given, default=0.0), max(given, default=1.0)))
+        details = figure.details.get(measure, ())
+        rows = []
+        for i, row in enumerate(figure.rows):
+            cells = [
+                _cell(measure, row, column, _at(values, i, j), (low, high), _at(details, i, j))
+                for j, column in enumerate(figure.columns)
+            ]
+            rows.append((row, tuple(cells)))
+        span = (number(low), number(high))
+        layers.append(Layer(f"{name}-{index}", measure, span, low < 0 < high, tuple(rows)))
+    return MatrixView(name, figure.title, figure.caption, figure.columns, tuple(layers))
+
+
+def _at(rows: Sequence[Sequence[object]], i: int, j: int) -> object:
+    return rows[i][j] if i < len(rows) and j < len(rows[i]) else None
+
+
+def _cell(
+    measure: str, row: str, column: str, value: object, span: tuple[float, float], detail: object
+) -> Cell:
+    known = finite([value])
+    text = number(known[0]) if known else number(None)
+    said = f"{row} and {column}: {measure} {text if known else 'undefined'}"
+    return Cell(text, shade(known[0] if known else None, span), f"{said}. {detail}" if detail else said)

@@ -1,0 +1,122 @@
+"""What can a program read of an audit? ``findings.json`` and one Parquet file for each table.
+
+The JSON holds every finding with its tables as records and its figures as data; numbers that JSON does not
+have are null. Values of any other kind become their text, so that the file can always be written.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from rashomon.studies.base import Audit, Figure, Finding, Matrix, Plot
+
+
+def findings_data(audit: Audit) -> dict[str, Any]:
+    """The audit without its explanations, in plain JSON types."""
+    names = ("title", "model", "dataset", "summary", "verdicts")
+    rest = ("example_agreement", "warnings", "configuration", "versions", "command", "seconds")
+    return {
+        **{name: plain(getattr(audit, name)) for name in names},
+        "findings": [_finding(finding) for finding in audit.findings],
+        **{name: plain(getattr(audit, name)) for name in rest},
+    }
+
+
+def tables(findings: Sequence[Finding]) -> dict[str, pd.DataFrame]:
+    """Every table of every finding under the name of its file, without the ending."""
+    named: dict[str, pd.DataFrame] = {}
+    for finding in findings:
+        for table, frame in finding.tables.items():
+            name = first = f"{slug(finding.study)}-{slug(table)}"
+            count = 1
+            while name in named:  # one study may be run twice with two configurations
+                count += 1
+                name = f"{first}-{count}"
+            named[name] = tidy(frame)
+    return named
+
+
+def tidy(frame: pd.DataFrame) -> pd.DataFrame:
+    """The table with plain column names and an index that says nothing."""
+    default = isinstance(frame.index, pd.RangeIndex) and frame.index.name is None
+    flat = frame.copy() if default else frame.reset_index()
+    flat.columns = pd.Index([_column(name) for name in flat.columns])
+    return flat.reset_index(drop=True)
+
+
+def storable(frame: pd.DataFrame) -> pd.DataFrame:
+    """The table in columns that Parquet can hold: one of mixed kinds becomes text."""
+    safe = frame.loc[:, ~frame.columns.duplicated()].copy()
+    for name in safe.columns:
+        try:
+            pa.array(safe[name], from_pandas=True)
+        except (pa.ArrowException, TypeError, ValueError):
+            safe[name] = [None if _missing(value) else str(value) for value in safe[name]]
+    return safe
+
+
+def slug(name: str) -> str:
+    """A name for files and anchors: small letters, digits and hyphens."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "unnamed"
+
+
+def plain(value: Any) -> Any:
+    """Anything as JSON types; not-a-number and infinity as null, what is unknown as its text."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()  # half a surrogate pair cannot be written
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(name): plain(item) for name, item in value.items()}
+    if isinstance(value, np.ndarray | pd.Series | pd.Index):
+        value = value.tolist()
+    if isinstance(value, set | frozenset):
+        value = sorted(value, key=str)
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, date) and not _missing(value):
+        return value.isoformat()
+    return None if _missing(value) else str(value)
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "study": finding.study,
+        "question": finding.question,
+        "verdict": finding.verdict,
+        "configuration": plain(finding.configuration),
+        "tables": {name: plain(tidy(frame).to_dict("records")) for name, frame in finding.tables.items()},
+        "figures": [_figure(figure) for figure in finding.figures],
+        "warnings": list(finding.warnings),
+    }
+
+
+def _figure(figure: Figure) -> dict[str, Any]:
+    kind = "matrix" if isinstance(figure, Matrix) else "plot" if isinstance(figure, Plot) else "distributions"
+    data: dict[str, Any] = plain(figure)
+    return {"kind": kind, **data}
+
+
+def _column(name: Any) -> str:
+    return " ".join(str(part) for part in name if str(part)) if isinstance(name, tuple) else str(name)
+
+
+def _missing(value: Any) -> bool:
+    return (
+        value is pd.NA or value is pd.NaT or value is None or (isinstance(value, float) and math.isnan(value))
+    )

@@ -1,0 +1,258 @@
+"""Can a colleague read the audit? One HTML page that needs nothing but a browser, and the numbers beside it.
+
+Everything that comes from a text, a model or a study is escaped: by jinja2 in the page, and as JSON without
+``<`` for the examples, which the script puts on the page as text nodes only. A content security policy
+admits no request at all and no script but the page's own, by its hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from rashomon.errors import UserError
+from rashomon.report.charts import draw
+from rashomon.report.drawing import Table
+from rashomon.report.examples import example_data
+from rashomon.report.export import findings_data, plain, slug, storable, tables, tidy
+from rashomon.report.scales import UNDEFINED, cell, colour_css, duration
+from rashomon.runs.store import write_bytes, write_json, write_parquet
+from rashomon.studies.base import Audit, Finding, Judgement, MethodVerdict
+
+SHORT = 12  # rows of a table that are shown without being asked for
+MOST = 60  # rows of a table that the page holds; the Parquet file has all
+_ASPECTS = {
+    "agreement": "Agrees with the others?",
+    "stability": "Agrees with itself?",
+    "faithfulness": "Faithful under erasure?",
+    "truth": "Finds the truth?",
+    "cost": "At what cost?",
+}
+_RATINGS = ("good", "mixed", "poor", "unknown")
+_TITLES = {
+    "agreement": "Agreement between methods",
+    "attefa": "AtteFa: is attention faithful?",
+    "erasure": "Faithfulness under erasure",
+    "guided-mlp": "Attention as a guide",
+    "instance-adversary": "An adversary for each example",
+    "noise-ceiling": "Noise ceiling",
+    "permutation": "Shuffled attention",
+    "recovery": "Recovery of the evidence",
+    "seed-variance": "Attention under other seeds",
+}
+_TRIAL = "Attention on trial"
+_CHAPTERS = dict.fromkeys(
+    ("seed-variance", "guided-mlp", "adversary", "instance-adversary", "permutation", "attefa"), _TRIAL
+)
+
+
+@dataclass(frozen=True)
+class ReportFiles:
+    """What ``save_report`` wrote."""
+
+    report: Path
+    findings: Path
+    explanations: Path
+    tables: tuple[Path, ...]
+
+
+def render(audit: Audit) -> str:
+    """The whole page."""
+    script = _asset("script.js")
+    digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    chapters = _chapters(audit.findings)
+    examples = example_data(audit)
+    return _ENVIRONMENT.get_template("page.html.jinja").render(
+        audit=audit,
+        took=duration(audit.seconds),
+        aspects=_aspects(audit.verdicts),
+        judged=[(verdict, _by_aspect(verdict)) for verdict in audit.verdicts],
+        ratings=_RATINGS,
+        chapters=chapters,
+        shared=_shared(examples, audit),
+        examples=_json_for_html(examples),
+        warnings=_all_warnings(audit, chapters),
+        configuration=list(_flat(plain(audit.configuration))),
+        colours=Markup(colour_css()),
+        style=Markup(_asset("style.css")),
+        script=Markup(script),
+        digest=digest,
+    )
+
+
+def save_report(audit: Audit, out: Path) -> ReportFiles:
+    """Write the page, ``findings.json``, ``explanations.parquet`` and ``tables/*.parquet`` into a folder.
+
+    Each file is written aside and renamed, the page last, so that a page is never without its numbers.
+    """
+    out = Path(out)
+    frames = tables(audit.findings)
+    page = render(audit).encode("utf-8", "replace")  # half a surrogate pair in a text must not stop a report
+    written = ReportFiles(
+        out / "report.html",
+        out / "findings.json",
+        out / "explanations.parquet",
+        tuple(out / "tables" / f"{name}.parquet" for name in frames),
+    )
+    try:
+        (out / "tables").mkdir(parents=True, exist_ok=True)
+        for path, frame in zip(written.tables, frames.values(), strict=True):
+            write_parquet(path, storable(frame))
+        audit.explanations.save(written.explanations)
+        write_json(written.findings, findings_data(audit))
+        write_bytes(written.report, page)
+    except OSError as error:
+        raise UserError(
+            f"The report cannot be written to {out}: {error.strerror or error}; choose another folder."
+        ) from error
+    return written
+
+
+# ---- findings
+
+
+def _chapters(findings: tuple[Finding, ...]) -> list[dict[str, Any]]:
+    """Neighbouring findings of one chapter under one heading; any other finding is a chapter of its own."""
+    chapters: list[dict[str, Any]] = []
+    used: dict[str, int] = {}
+    stored = iter(tables(findings))  # names of files, in the same order
+    for finding in findings:
+        name = f"study-{slug(finding.study)}"
+        used[name] = used.get(name, 0) + 1
+        name = name if used[name] == 1 else f"{name}-{used[name]}"
+        view = {
+            "id": name,
+            "title": title_of(finding.study),
+            "finding": finding,
+            "figures": [draw(figure, f"{name}-f{index}") for index, figure in enumerate(finding.figures)],
+            "tables": [_table(table, frame, next(stored)) for table, frame in finding.tables.items()],
+            "configuration": list(_flat(plain(finding.configuration))),
+        }
+        chapter = _CHAPTERS.get(finding.study)
+        if chapter is not None and chapters and chapters[-1]["title"] == chapter:
+            chapters[-1]["findings"].append(view)
+        elif chapter is not None:
+            chapters.append({"id": f"chapter-{name}", "title": chapter, "findings": [view], "nested": True})
+        else:
+            chapters.append({"id": name, "title": view["title"], "findings": [view], "nested": False})
+    return chapters
+
+
+def title_of(study: str) -> str:
+    """A study's name as a heading."""
+    return _TITLES.get(study) or study.replace("-", " ").replace("_", " ").strip().capitalize() or "Study"
+
+
+def _table(name: str, frame: pd.DataFrame, file: str) -> dict[str, Any]:
+    flat = tidy(frame)
+    numeric = tuple(pd.api.types.is_numeric_dtype(kind) for kind in flat.dtypes)
+    rows = tuple(tuple(cell(value) for value in row) for row in flat.head(MOST).itertuples(index=False))
+    table = Table(
+        tuple(str(column).replace("_", " ") for column in flat.columns),
+        rows,
+        numeric,
+        max(0, len(flat) - MOST),
+    )
+    return {
+        "name": name.replace("_", " ").replace("-", " "),
+        "table": table,
+        "open": name == "summary" and len(flat) <= SHORT,
+        "length": len(flat),
+        "file": f"tables/{file}.parquet",
+    }
+
+
+# ---- verdicts
+
+
+def _aspects(verdicts: tuple[MethodVerdict, ...]) -> list[tuple[str, str]]:
+    """The columns of the verdict table: the known aspects in their order, then any other."""
+    found = dict.fromkeys(judgement.aspect for verdict in verdicts for judgement in verdict.judgements)
+    order = [aspect for aspect in _ASPECTS if aspect in found] + [a for a in found if a not in _ASPECTS]
+    return [(aspect, _ASPECTS.get(aspect, aspect.capitalize())) for aspect in order]
+
+
+def _by_aspect(verdict: MethodVerdict) -> dict[str, Judgement]:
+    return {judgement.aspect: judgement for judgement in verdict.judgements}
+
+
+# ---- the rest
+
+
+def _shared(examples: Mapping[str, Any], audit: Audit) -> dict[str, Any]:
+    """What the controls above the examples must know."""
+    shown = examples["examples"]
+    return {
+        "count": len(shown),
+        "methods": examples["methods"],
+        "gold": any(example["right"] is not None for example in shown),
+        "rationales": any(audit.rationales.get(example["id"]) for example in shown),
+        "agreement": any(example["agreement"] is not None for example in shown),
+    }
+
+
+def _all_warnings(audit: Audit, chapters: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
+    """(text, where it comes from, anchor), each once; warnings of single explanations with their number."""
+    rows = [(warning, "", "") for warning in audit.warnings]
+    for chapter in chapters:
+        for view in chapter["findings"]:
+            rows += [(warning, view["title"], view["id"]) for warning in view["finding"].warnings]
+    counts: dict[str, dict[str, int]] = {}
+    for item in audit.explanations:
+        for warning in item.warnings:
+            methods = counts.setdefault(warning, {})
+            methods[item.method] = methods.get(item.method, 0) + 1
+    for warning, methods in counts.items():
+        told = ", ".join(f"{method} on {count:,}" for method, count in methods.items())
+        rows.append((warning, f"{told} of the examples", "examples"))
+    return list(dict.fromkeys(rows))
+
+
+def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """Nested settings as dotted names with their values."""
+    if isinstance(value, Mapping) and value:
+        for key, item in value.items():
+            yield from _flat(item, f"{name}.{key}" if name else str(key))
+    elif name:
+        yield name, _setting(value)
+
+
+def _setting(value: Any) -> str:
+    """A setting as one would type it."""
+    if value is None or value in ([], {}):
+        return "none"
+    if isinstance(value, list) and not any(isinstance(item, list | dict) for item in value):
+        return ", ".join(_setting(item) for item in value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _json_for_html(data: Any) -> Markup:
+    """JSON that may stand inside a script element: no text in it can end the element or open another."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
+
+
+def _asset(name: str) -> str:
+    return files("rashomon.report").joinpath(name).read_text(encoding="utf-8").strip()
+
+
+_ENVIRONMENT = Environment(
+    loader=PackageLoader("rashomon.report", ""),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_ENVIRONMENT.globals |= {"undefined_sign": UNDEFINED, "Unjudged": Judgement("", "unknown", "not judged", "")}

@@ -1,0 +1,150 @@
+"""Many independent tasks (seeds, lambdas, datasets) at once, with the results of doing them one by one.
+
+joblib does the work: processes on this machine by default, a Ray or Dask cluster by name. Every task computes
+with one thread wherever it runs, also in this process, so that no sum is taken in another order when the
+number of workers changes.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextvars import ContextVar
+from typing import Any, Literal, TypeVar, get_args
+
+import joblib
+from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+from rashomon.errors import UserError, unknown_name
+
+T = TypeVar("T")
+Backend = Literal["processes", "ray", "dask", "serial"]
+
+_inside_task: ContextVar[bool] = ContextVar("inside_task", default=False)
+
+
+def run_tasks(
+    tasks: Sequence[Callable[[], T]],
+    workers: int | None = None,
+    backend: Backend = "processes",
+    on_done: Callable[[int], None] | None = None,
+) -> list[T]:
+    """The results of all tasks, in their order; the first error of a task ends the rest and is raised here.
+
+    ``workers`` defaults to the usable cores (of the cluster, for Ray and Dask). ``on_done`` is told the index
+    of each task as it ends (with Ray: when all have ended). Tasks inside tasks run one after the other.
+    """
+    if backend not in get_args(Backend):
+        raise unknown_name("executor backend", backend, get_args(Backend))
+    if workers is not None and workers < 1:
+        raise UserError(f"The number of workers must be at least 1, not {workers}.")
+    if not tasks:
+        return []
+    here = backend == "serial" or _inside_task.get()
+    if backend == "processes" and not here:
+        workers = min(workers or joblib.cpu_count(), len(tasks))
+        here = workers == 1
+    outcomes = _in_this_process(tasks) if here else _in_workers(tasks, workers, backend)
+    results: dict[int, T] = {}
+    with closing(outcomes):  # on an error or Ctrl-C here, joblib stops its workers when the generator closes
+        for index, result in outcomes:
+            results[index] = result
+            if on_done is not None:
+                on_done(index)
+    return [results[index] for index in range(len(tasks))]
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Torch, BLAS and OpenMP use one thread inside, and what they used before afterwards."""
+    import torch
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    before = torch.get_num_threads()
+    with threadpool_limits(limits=1):
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
+
+
+def _perform(index: int, task: Callable[[], T]) -> tuple[int, T]:
+    token = _inside_task.set(True)
+    try:
+        with one_thread():
+            return index, task()
+    finally:
+        _inside_task.reset(token)
+
+
+def _perform_in_worker(index: int, task: Callable[[], T]) -> tuple[int, T]:
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # its threads would compete with the other workers
+    return _perform(index, task)
+
+
+def _in_this_process(tasks: Sequence[Callable[[], T]]) -> Generator[tuple[int, T], None, None]:
+    for index, task in enumerate(tasks):
+        yield _perform(index, task)
+
+
+def _in_workers(
+    tasks: Sequence[Callable[[], T]], workers: int | None, backend: Backend
+) -> Generator[tuple[int, T], None, None]:
+    with _BACKENDS[backend](workers):
+        parallel = joblib.Parallel(
+            n_jobs=workers or -1,
+            batch_size=1,
+            return_as="list"
+            if backend == "ray"
+            else "generator_unordered",  # Ray's joblib cannot do the latter
+            mmap_mode="c",  # tasks may write to arrays they were given, as they may in this process
+        )
+        calls = (joblib.delayed(_perform_in_worker)(index, task) for index, task in enumerate(tasks))
+        try:
+            yield from parallel(calls)
+        except TerminatedWorkerError as error:
+            raise UserError("A worker process died, often for want of memory; use fewer workers.") from error
+
+
+def _processes(workers: int | None) -> AbstractContextManager[Any]:
+    config: AbstractContextManager[Any] = joblib.parallel_config(backend="loky", inner_max_num_threads=1)
+    return config
+
+
+def _ray(workers: int | None) -> AbstractContextManager[Any]:
+    """The cluster of ``$RAY_ADDRESS`` or of an earlier ``ray.init``, else one on this machine."""
+    _optional("ray.util.joblib", "ray").register_ray()
+    config: AbstractContextManager[Any] = joblib.parallel_config(backend="ray")
+    return config
+
+
+@contextmanager
+def _dask(workers: int | None) -> Iterator[None]:
+    """The client in use, else the cluster of ``$DASK_SCHEDULER_ADDRESS``, else one on this machine."""
+    distributed = _optional("distributed", "dask")
+    try:
+        client = nullcontext(distributed.default_client())  # stays open: it is not ours
+    except ValueError:
+        elsewhere = importlib.import_module("dask.config").get("scheduler-address", None)
+        local = {"n_workers": workers, "threads_per_worker": 1}
+        client = distributed.Client(**({} if elsewhere else local))
+    with client, joblib.parallel_config(backend="dask"):
+        yield
+
+
+_BACKENDS: dict[str, Callable[[int | None], AbstractContextManager[Any]]] = {
+    "processes": _processes,
+    "ray": _ray,
+    "dask": _dask,
+}
+
+
+def _optional(module: str, extra: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        sentence = f'The backend {extra!r} is not installed; run: pip install "rashomon[{extra}]"'
+        raise UserError(sentence) from error

@@ -1,0 +1,215 @@
+"""Do the methods tell the same story? (paper *disagreement*)
+
+Magnitudes of the scores over content tokens are correlated for every pair of methods, per text. Special tokens
+are left out; sign agreement alone looks at signed scores, and only between methods whose sign means something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+
+from rashomon.errors import UserError
+from rashomon.explain import Explanations
+from rashomon.measures import measures
+from rashomon.measures.agreement import kendall_matrix
+from rashomon.measures.base import Floats, Ragged
+from rashomon.studies.base import Distributions, Finding, Matrix, Plot, Series, Study, studies
+from rashomon.studies.context import Context
+from rashomon.studies.witnesses import (
+    Ask,
+    Testimony,
+    configuration_of,
+    hear,
+    is_signed,
+    number,
+    summary_row,
+    warnings_of,
+)
+
+MEASURES = (
+    "kendall",
+    "spearman",
+    "pearson",
+    "weighted-tau",
+    "kendall-top-5",
+    "kendall-top-10",
+    "kendall-top-25pct",
+    "kendall-top-50pct",
+    "kendall-nonzero",
+    "overlap-top-5",
+    "overlap-top-25pct",
+    "rank-top-5",
+    "sign-agreement",
+)
+FLOOR = "random"
+
+
+@studies.register("agreement")
+@dataclass(frozen=True)
+class Agreement(Study):
+    """Do the methods agree with each other? Correlations of every pair, by measure and by text length."""
+
+    name: ClassVar[str] = "agreement"
+    question: ClassVar[str] = "Do the methods tell the same story?"
+    ask: Ask = field(default_factory=Ask)
+    measures: tuple[str, ...] = MEASURES
+
+    def run(self, context: Context) -> Finding:
+        heard = hear(context, self.ask, extra=() if self.ask.stored else (FLOOR,))
+        instances = pd.concat([agreement_table(t, self.measures) for t in heard], ignore_index=True)
+        summary = summarise_pairs(instances)
+        methods = [m for m in heard[0].told.methods if m != FLOOR]
+        if len(methods) < 2:
+            raise UserError("Agreement needs at least two methods that can explain the model.")
+        return Finding(
+            study=self.name,
+            question=self.question,
+            verdict=_verdict(summary, methods),
+            configuration=configuration_of(self),
+            tables={"summary": summary, "instances": instances},
+            figures=(
+                _matrix(summary, methods, self.measures),
+                _distributions(instances, methods),
+                _by_length(instances, methods),
+            ),
+            warnings=warnings_of(heard),
+        )
+
+
+def agreement_table(testimony: Testimony, names: Sequence[str]) -> pd.DataFrame:
+    """One row per text, pair of methods and measure."""
+    aligned = testimony.told.aligned()
+    magnitudes, signed = testimony.scores(), testimony.scores(magnitude=False)
+    methods = list(magnitudes)
+    lengths = magnitudes[methods[0]].lengths
+    taus = kendall_matrix(list(magnitudes.values())) if "kendall" in names else None
+    parts: list[pd.DataFrame] = []
+    for (i, first), (j, second) in combinations(enumerate(methods), 2):
+        for name in names:
+            if name == "kendall" and taus is not None:
+                values = taus[i, j]
+            else:
+                values = _compare(name, first, second, magnitudes, signed)
+            parts.append(
+                pd.DataFrame(
+                    {
+                        "seed": testimony.seed,
+                        "example": aligned.example_ids,
+                        "tokens": lengths,
+                        "first": first,
+                        "second": second,
+                        "measure": name,
+                        "value": values,
+                    }
+                )
+            )
+    return pd.concat(parts, ignore_index=True)
+
+
+def _compare(
+    name: str, first: str, second: str, magnitudes: dict[str, Ragged], signed: dict[str, Ragged]
+) -> Floats:
+    measure = measures.get(name)
+    if not name.startswith("sign-"):
+        return measure(magnitudes[first], magnitudes[second])
+    if not (is_signed(first) and is_signed(second)):
+        return np.full(len(signed[first]), np.nan)
+    return measure(signed[first], signed[second])
+
+
+def summarise_pairs(instances: pd.DataFrame) -> pd.DataFrame:
+    """Mean, spread and interval of every pair and measure over texts and seeds."""
+    rows = []
+    for (measure, first, second), group in instances.groupby(["measure", "first", "second"], sort=False):
+        by_seed = [part["value"].to_numpy() for _, part in group.groupby("seed")]
+        rows.append({"measure": measure, "first": first, "second": second, **summary_row(by_seed)})
+    return pd.DataFrame(rows)
+
+
+def mean_by_example(instances: pd.DataFrame) -> dict[str, float]:
+    """Each text's mean tau over pairs of methods, the random control left out."""
+    taus = instances[(instances["measure"] == "kendall") & _without_floor(instances)]
+    return {str(key): float(value) for key, value in taus.groupby("example")["value"].mean().items()}
+
+
+def agreement(told: Explanations, measures: Sequence[str] = ("kendall", "pearson")) -> pd.DataFrame:
+    """The agreement of explanations already in hand, as a table."""
+    return summarise_pairs(agreement_table(Testimony(0, None, (), told, ()), measures))
+
+
+def _without_floor(table: pd.DataFrame) -> pd.Series:
+    return (table["first"] != FLOOR) & (table["second"] != FLOOR)
+
+
+def _verdict(summary: pd.DataFrame, methods: Sequence[str]) -> str:
+    taus = summary[(summary["measure"] == "kendall") & _without_floor(summary)].dropna(subset=["mean"])
+    if taus.empty:
+        return "Agreement is undefined on every text."
+    best, worst = taus.loc[taus["mean"].idxmax()], taus.loc[taus["mean"].idxmin()]
+    overall = taus["mean"].mean()
+    word = "mostly agree" if overall >= 0.6 else "partly agree" if overall >= 0.3 else "hardly agree"
+    return (
+        f"The {len(methods)} methods {word}: mean Kendall tau {overall:.2f} over pairs, "
+        f"from {worst['first']} and {worst['second']} at {number(worst)} "
+        f"to {best['first']} and {best['second']} at {number(best)}."
+    )
+
+
+def _matrix(summary: pd.DataFrame, methods: Sequence[str], names: Sequence[str]) -> Matrix:
+    layers: dict[str, list[list[float]]] = {}
+    details: dict[str, list[list[str]]] = {}
+    ranges: dict[str, tuple[float, float]] = {}
+    for name in names:
+        cells = {(row["first"], row["second"]): row for _, row in summary[summary["measure"] == name].iterrows()}
+        layers[name], details[name] = [], []
+        for a in methods:
+            found = [cells[(a, b)] if (a, b) in cells else cells.get((b, a)) for b in methods]
+            layers[name].append([1.0 if r is None else float(r["mean"]) for r in found])
+            details[name].append(["itself" if r is None else _cell(r) for r in found])
+        ranges[name] = (measures.get(name).low, measures.get(name).high)
+    caption = "Mean over texts. Pick another measure to see whether the picture depends on it."
+    columns = tuple(methods)
+    return Matrix("Agreement of every pair", columns, columns, layers, ranges, details, caption)
+
+
+def _cell(row: pd.Series) -> str:
+    undefined = f", {int(row['undefined'])} undefined" if row["undefined"] else ""
+    return f"{number(row)}, n = {int(row['n'])}{undefined}"
+
+
+def _of_method(taus: pd.DataFrame, method: str) -> pd.DataFrame:
+    return taus[(taus["first"] == method) | (taus["second"] == method)]
+
+
+def _taus(instances: pd.DataFrame) -> pd.DataFrame:
+    return instances[(instances["measure"] == "kendall") & _without_floor(instances)]
+
+
+def _distributions(instances: pd.DataFrame, methods: Sequence[str]) -> Distributions:
+    taus = _taus(instances)
+    groups = {
+        method: _of_method(taus, method).groupby(["seed", "example"])["value"].mean().dropna().tolist()
+        for method in methods
+    }
+    caption = "For each text, a method's mean tau with the others."
+    return Distributions("How agreement spreads over texts", groups, "Kendall tau", caption, (-1.0, 1.0))
+
+
+def _by_length(instances: pd.DataFrame, methods: Sequence[str], bins: int = 5) -> Plot:
+    taus = _taus(instances).dropna(subset=["value"])
+    edges = np.unique(np.quantile(taus["tokens"], np.linspace(0, 1, bins + 1))) if len(taus) else np.array([0, 1])
+    series = []
+    for method in methods:
+        own = _of_method(taus, method).groupby(["seed", "example"])[["tokens", "value"]].mean()
+        which = np.clip(np.searchsorted(edges, own["tokens"], side="right") - 1, 0, max(len(edges) - 2, 0))
+        means = own.groupby(which)[["tokens", "value"]].mean()
+        series.append(Series(method, means["tokens"].tolist(), means["value"].tolist()))
+    caption = f"Texts in {max(len(edges) - 1, 1)} bins of equal size."
+    title, x_label = "Agreement against text length", "tokens"
+    return Plot(title, x_label, "mean Kendall tau with the others", tuple(series), caption)

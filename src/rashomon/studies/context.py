@@ -1,0 +1,197 @@
+"""Datasets, trained models and explanations by specification, each made once.
+
+Two studies that need the same base model train it once; a run that was killed goes on from its last epoch;
+seeds train side by side, one thread each.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from rashomon.data import Dataset, Example, load_dataset
+from rashomon.data.example import fingerprint
+from rashomon.data.files import load_file, load_files
+from rashomon.data.preprocess import apply_dataset_steps
+from rashomon.errors import UserError
+from rashomon.explain import Explainer, Explanations, explain, make_explainer
+from rashomon.explain.base import OutputSpace
+from rashomon.models.base import Model
+from rashomon.models.build import load_model
+from rashomon.models.spec import ModelSpec
+from rashomon.progress import progress
+from rashomon.runs.executor import Backend, run_tasks
+from rashomon.runs.spec import Plain, content_hash, to_plain
+from rashomon.runs.store import Store, read_json, write_json
+from rashomon.studies.subject import GIVEN, DatasetSpec, Subject
+from rashomon.training.loop import History
+from rashomon.training.spec import TrainingSpec
+from rashomon.training.train import Trained, best_device, evaluate, train_model
+
+
+@dataclass
+class Context:
+    """Where finished work is kept, where data is looked for, and how many seeds train at once."""
+
+    store: Store = field(default_factory=Store)
+    data_dir: Path | None = None
+    workers: int | None = None
+    backend: Backend = "processes"
+    given_model: Model | None = None
+    given_dataset: Dataset | None = None
+    _datasets: dict[DatasetSpec, Dataset] = field(default_factory=dict)
+
+    def dataset(self, spec: DatasetSpec) -> Dataset:
+        """The dataset, read once."""
+        if spec not in self._datasets:
+            self._datasets[spec] = apply_dataset_steps(self._read(spec), spec.keep)
+        return self._datasets[spec]
+
+    def _read(self, spec: DatasetSpec) -> Dataset:
+        if spec.name == GIVEN:
+            assert self.given_dataset is not None
+            return self.given_dataset
+        if spec.file is not None:
+            return load_file(spec.file, spec.columns, seed=spec.seed, require_labels=spec.labelled)
+        if spec.train is not None:
+            return load_files(spec.train, spec.dev, spec.test, spec.columns, seed=spec.seed)
+        lexicon = Path(spec.lexicon) if spec.lexicon else None
+        return load_dataset(
+            spec.name, data_dir=self.data_dir, seed=spec.seed, lexicon=lexicon, **spec.planted_options()
+        )
+
+    def models(self, subject: Subject) -> list[Trained]:
+        """The subject's model for each of its seeds: trained, or as the checkpoint has it."""
+        if subject.checkpoint == GIVEN:
+            assert self.given_model is not None
+            return [Trained(self.given_model, History())]
+        if subject.checkpoint is not None:
+            return [Trained(load_model(subject.checkpoint).to(best_device()), History())]
+        return self.trained([subject])[0]
+
+    def trained(self, subjects: Sequence[Subject]) -> list[list[Trained]]:
+        """Models of several subjects, those that are missing trained side by side."""
+        wanted = [(subject, seed) for subject in subjects for seed in subject.seeds]
+        runs = [_TrainingRun.of(self.dataset(subject.dataset), subject, seed) for subject, seed in wanted]
+        folders = self.make([run.key() for run in runs], "models", [run.make for run in runs])
+        found = iter(zip(runs, folders, strict=True))
+        return [[_read_trained(*next(found)) for _ in subject.seeds] for subject in subjects]
+
+    def folders(self, subject: Subject) -> list[Path]:
+        """Where the subject's trained models are kept, one folder a seed."""
+        data = self.dataset(subject.dataset)
+        runs = [_TrainingRun.of(data, subject, seed) for seed in subject.seeds]
+        return [self.store.path(run.key(), "models") for run in runs]
+
+    def make(
+        self, specifications: Sequence[object], kind: str, makers: Sequence[Callable[[Path], None]]
+    ) -> list[Path]:
+        """Finished runs; the missing ones are made by the executor, and a lone one here with a progress bar."""
+        missing = {}
+        for specification, maker in zip(specifications, makers, strict=True):
+            path = self.store.path(specification, kind)
+            if not path.is_dir():
+                missing[path] = partial(_make_in_store, self.store, specification, kind, maker)
+        if len(missing) == 1:
+            run_tasks(list(missing.values()), backend="serial")
+        elif missing:
+            with progress(f"making {len(missing)} {kind}", len(missing)) as advance:
+                run_tasks(list(missing.values()), self.workers, self.backend, on_done=lambda _: advance())
+        return [self.store.path(specification, kind) for specification in specifications]
+
+    def explanations(
+        self,
+        model: Model,
+        examples: Sequence[Example],
+        methods: Sequence[str | Explainer],
+        *,
+        seed: int = 0,
+        space: OutputSpace = "logit",
+        background: Sequence[Example] = (),
+    ) -> Explanations:
+        """Explanations by every method; those not in the store are computed together and kept."""
+        asked = [make_explainer(method) for method in methods]
+        common = {
+            "model": model.fingerprint(),
+            "examples": fingerprint(examples),
+            "background": fingerprint(background),
+            "space": space,
+        }
+        specs = {
+            explainer.name: {
+                **common,
+                "method": explainer.name,
+                "configuration": explainer.configuration(),
+                "seed": seed if explainer.stochastic else None,
+            }
+            for explainer in asked
+        }
+        missing = [e for e in asked if not self.store.path(specs[e.name], "explanations").is_dir()]
+        if missing:
+            told = explain(model, examples, missing, seed=seed, space=space, background=background)
+            for explainer in missing:
+                part = told.by_method(explainer.name)
+                self.store.run(specs[explainer.name], "explanations", partial(_save_explanations, part))
+        paths = [self.store.path(specs[e.name], "explanations") / "explanations.parquet" for e in asked]
+        return Explanations(item for path in paths for item in Explanations.load(path))
+
+
+def _make_in_store(store: Store, specification: object, kind: str, make: Callable[[Path], None]) -> None:
+    store.run(specification, kind, make)
+
+
+def _save_explanations(told: Explanations, folder: Path) -> None:
+    told.save(folder / "explanations.parquet")
+
+
+@dataclass(frozen=True)
+class _TrainingRun:
+    """One training: what decides its numbers (the key) and how to do it."""
+
+    data: Dataset
+    model: ModelSpec
+    training: TrainingSpec
+    seed: int
+
+    @classmethod
+    def of(cls, data: Dataset, subject: Subject, seed: int) -> _TrainingRun:
+        return cls(data, subject.model, subject.how_trained, seed)
+
+    def key(self) -> dict[str, Plain]:
+        return {
+            "dataset": self.data.fingerprint,
+            "model": model_key(self.model),
+            "training": to_plain(self.training),
+            "seed": self.seed,
+        }
+
+    def make(self, folder: Path) -> None:
+        checkpoint = folder / "checkpoint.safetensors"
+        trained = train_model(self.model, self.data, self.training, seed=self.seed, checkpoint=checkpoint)
+        trained.model.save(folder / "model")
+        scores = {split: evaluate(trained.model, self.data, split) for split in self.data if self.data[split]}
+        history = {"records": trained.history.records, "best": trained.history.best, "scores": scores}
+        write_json(folder / "history.json", history)
+        checkpoint.unlink(missing_ok=True)
+
+
+def model_key(model: ModelSpec) -> Plain:
+    """A model's specification with files by content, so that moving a file changes nothing."""
+    plain = to_plain(model)
+    assert isinstance(plain, dict)
+    if model.embeddings is not None:
+        if not Path(model.embeddings).is_file():
+            raise UserError(f"There is no file of word vectors at {model.embeddings}.")
+        plain["embeddings"] = content_hash(Path(model.embeddings))
+    if Path(model.name).is_dir():
+        plain["name"] = json.dumps(content_hash(Path(model.name)))
+    return plain
+
+
+def _read_trained(run: _TrainingRun, folder: Path) -> Trained:
+    history = read_json(folder / "history.json")
+    model = load_model(folder / "model").to(best_device())
+    return Trained(model, History(history["records"], history["best"]), history["scores"])

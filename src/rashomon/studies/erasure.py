@@ -1,0 +1,186 @@
+"""Are the tokens a method names the ones the model uses? Erase them, or keep nothing else.
+
+Sufficiency is what the prediction loses when only the top tokens stay (low is faithful), comprehensiveness what it
+loses when they go (high is faithful), both in the probability of the predicted class and averaged over
+thresholds (AOPC). A random order is the floor that a method has to beat, text by text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+from scipy.special import softmax
+
+from rashomon.data.batches import Bools
+from rashomon.errors import UserError
+from rashomon.explain import Engine, Explanations
+from rashomon.explain.engine import Perturbation
+from rashomon.measures.significance import holm_bonferroni, wilcoxon_test
+from rashomon.measures.erasure import comprehensiveness, sufficiency, top_masks
+from rashomon.measures.base import Floats, Ragged
+from rashomon.models.base import Model
+from rashomon.studies.base import Finding, Plot, Series, Study, studies
+from rashomon.studies.context import Context
+from rashomon.studies.witnesses import (
+    Ask,
+    Testimony,
+    configuration_of,
+    hear,
+    is_signed,
+    number,
+    summary_row,
+    warnings_of,
+)
+
+FLOORS = ("random", "trivial")
+ERASER = (0.01, 0.05, 0.10, 0.20, 0.50)
+
+
+@studies.register("erasure")
+@dataclass(frozen=True)
+class Erasure(Study):
+    """Is a method faithful when its top tokens are erased, or kept alone?"""
+
+    name: ClassVar[str] = "erasure"
+    question: ClassVar[str] = "Does the model use the tokens that a method names?"
+    ask: Ask = field(default_factory=Ask)
+    fractions: tuple[float, ...] = ERASER
+    perturbation: Perturbation = "remove"
+
+    def run(self, context: Context) -> Finding:
+        if self.ask.stored is not None and self.ask.subject.checkpoint is None:
+            raise UserError("Erasure asks the model again: give the model that the stored explanations are of.")
+        heard = hear(context, self.ask, extra=() if self.ask.stored else FLOORS)
+        if self.ask.stored is not None:
+            heard = [_with_model(context, self.ask, testimony) for testimony in heard]
+        instances = pd.concat([self._instances(t) for t in heard], ignore_index=True)
+        summary = self._summary(instances)
+        return Finding(
+            study=self.name,
+            question=self.question,
+            verdict=_verdict(summary),
+            configuration=configuration_of(self),
+            tables={"summary": summary, "instances": instances},
+            figures=tuple(_curve(instances, measure) for measure in ("comprehensiveness", "sufficiency")),
+            warnings=warnings_of(heard),
+        )
+
+    def _instances(self, testimony: Testimony) -> pd.DataFrame:
+        assert testimony.model is not None
+        return erase(testimony.model, testimony, self.fractions, self.perturbation)
+
+    def _summary(self, instances: pd.DataFrame) -> pd.DataFrame:
+        """AOPC per method and measure, tested against the random order, Holm-adjusted over methods."""
+        means = instances.groupby(["measure", "method", "seed", "example"], sort=False)["value"].mean()
+        table = means.reset_index()
+        rows = []
+        for (measure, method), group in table.groupby(["measure", "method"], sort=False):
+            by_seed = [part["value"].to_numpy() for _, part in group.groupby("seed")]
+            floor = table[(table["measure"] == measure) & (table["method"] == "random")]
+            better = "greater" if measure == "comprehensiveness" else "less"
+            p = np.nan
+            if method not in FLOORS and len(floor) == len(group):
+                p = wilcoxon_test(group["value"].to_numpy(), floor["value"].to_numpy(), alternative=better).p
+            rows.append({"method": method, "measure": measure, **summary_row(by_seed), "p_against_random": p})
+        summary = pd.DataFrame(rows)
+        summary["p_holm"] = holm_bonferroni(summary["p_against_random"].to_numpy()).p
+        return summary
+
+
+def erase(
+    model: Model, testimony: Testimony, fractions: Sequence[float], how: Perturbation = "remove"
+) -> pd.DataFrame:
+    """Sufficiency and comprehensiveness of every method on every text at every threshold."""
+    told = testimony.told
+    by_id = {example.id: example for example in testimony.examples}
+    ids = told.example_ids
+    encodings = model.encode([by_id[i] for i in ids])
+    engine = Engine(model)
+    parts = []
+    for method in told.methods:
+        explained = told.by_method(method)
+        scores = ranking_scores(explained, method)
+        tops = [scores.split(row) for row in top_masks(scores, fractions)]
+        kept: list[Bools] = []
+        for i, encoding in enumerate(encodings):
+            top = np.stack([tops[k][i] for k in range(len(fractions))])
+            rows = np.ones((1 + 2 * len(fractions), len(encoding)), dtype=np.bool_)
+            rows[1 : 1 + len(fractions), encoding.content] = top
+            rows[1 + len(fractions) :, encoding.content] = ~top
+            kept.append(rows)
+        targets = np.array([item.target for item in explained])
+        probabilities = np.stack(
+            [softmax(logits, axis=1)[:, t] for logits, t in zip(engine.logits(encodings, kept, how), targets, strict=True)]
+        )
+        parts += _erased(testimony.seed, method, ids, probabilities, fractions)
+    return pd.concat(parts, ignore_index=True)
+
+
+def ranking_scores(told: Explanations, method: str) -> Ragged:
+    """What the top tokens are taken by: signed scores speak for the class, unsigned ones have only size."""
+    rows = [item.scores[item.content] for item in told]
+    return Ragged.from_list(rows if is_signed(method) else [np.abs(row) for row in rows])
+
+
+def _erased(
+    seed: int, method: str, ids: Sequence[str], probabilities: Floats, fractions: Sequence[float]
+) -> list[pd.DataFrame]:
+    full, k = probabilities[:, 0], len(fractions)
+    values = {
+        "sufficiency": sufficiency(full, probabilities[:, 1 : 1 + k]),
+        "comprehensiveness": comprehensiveness(full, probabilities[:, 1 + k :]),
+    }
+    return [
+        pd.DataFrame(
+            {
+                "seed": seed,
+                "example": np.repeat(np.array(ids, dtype=object), k),
+                "method": method,
+                "measure": measure,
+                "fraction": np.tile(fractions, len(ids)),
+                "value": table.ravel(),
+            }
+        )
+        for measure, table in values.items()
+    ]
+
+
+def _with_model(context: Context, ask: Ask, testimony: Testimony) -> Testimony:
+    """Stored explanations beside the model and the texts they are of."""
+    data = context.dataset(ask.subject.dataset)
+    by_id = {example.id: example for split in data for example in data[split]}
+    missing = [i for i in testimony.told.example_ids if i not in by_id]
+    if missing:
+        raise UserError(f"The stored explanations are of texts that {data.name} does not have, such as {missing[0]!r}.")
+    examples = tuple(by_id[i] for i in testimony.told.example_ids)
+    return Testimony(testimony.seed, context.models(ask.subject)[0].model, examples, testimony.told, ())
+
+
+def _verdict(summary: pd.DataFrame) -> str:
+    gone = summary[(summary["measure"] == "comprehensiveness") & ~summary["method"].isin(FLOORS)]
+    if gone.empty:
+        return "No method was tested."
+    best, worst = gone.loc[gone["mean"].idxmax()], gone.loc[gone["mean"].idxmin()]
+    beaten = gone[gone["p_holm"] < 0.05]["method"].tolist()
+    floor = summary[(summary["measure"] == "comprehensiveness") & (summary["method"] == "random")]
+    against = f", against {number(floor.iloc[0])} for a random order" if len(floor) else ""
+    tail = f" {len(beaten)} of {len(gone)} methods beat the random order." if len(floor) else ""
+    return (
+        f"Erasing the top tokens costs the prediction most under {best['method']} ({number(best)}) and least "
+        f"under {worst['method']} ({number(worst)}){against}.{tail}"
+    )
+
+
+def _curve(instances: pd.DataFrame, measure: str) -> Plot:
+    of_measure = instances[instances["measure"] == measure]
+    series = []
+    for method, group in of_measure.groupby("method", sort=False):
+        means = group.groupby("fraction")["value"].mean()
+        series.append(Series(str(method), (means.index * 100).tolist(), means.tolist()))
+    good = "high is faithful" if measure == "comprehensiveness" else "low is faithful"
+    caption = f"Loss of the predicted class's probability; {good}."
+    return Plot(measure.capitalize(), "top tokens, %", "loss of probability", tuple(series), caption)

@@ -1,0 +1,125 @@
+"""Does the model need its attention at all? Learned weights against frozen uniform ones.
+
+The same model is trained twice for every seed, once as it is and once with uniform attention. Where the difference
+is not significant, attention is not needed, and reading it as an explanation has little to stand on (papers
+*not-not* and *disagreement*, appendix A).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+
+from rashomon.data import Dataset
+from rashomon.data.example import require_labels
+from rashomon.errors import UserError
+from rashomon.measures.significance import mcnemar_test, permutation_test
+from rashomon.models.predict import predict, rows_of
+from rashomon.studies.base import Distributions, Finding, Study, studies
+from rashomon.studies.context import Context
+from rashomon.studies.subject import Subject
+from rashomon.studies.witnesses import configuration_of
+from rashomon.training.train import Trained
+
+FIGURES = ("accuracy", "f1", "roc-auc")
+
+
+@studies.register("necessity")
+@dataclass(frozen=True)
+class Necessity(Study):
+    """Does the model need its attention, or would uniform weights do?"""
+
+    name: ClassVar[str] = "necessity"
+    question: ClassVar[str] = "Does the model need its attention?"
+    subject: Subject = field(default_factory=lambda: Subject(seeds=(0, 1, 2)))
+    split: str = "test"
+
+    def run(self, context: Context) -> Finding:
+        if self.subject.checkpoint is not None:
+            raise UserError("Necessity trains the model anew with uniform attention: give a model to train.")
+        data = context.dataset(self.subject.dataset)
+        require_labels(data[self.split], "Necessity")
+        variants = {"learned": self.subject, "uniform": self.subject.with_model(weights="uniform")}
+        trained = dict(zip(variants, context.trained(list(variants.values())), strict=True))
+        correct = {name: self._correct(data, models) for name, models in trained.items()}
+        instances = pd.concat([table.assign(attention=name) for name, table in correct.items()], ignore_index=True)
+        seeds = self._seeds(trained)
+        comparison = self._compare(correct)
+        return Finding(
+            study=self.name,
+            question=self.question,
+            verdict=_verdict(seeds, comparison),
+            configuration=configuration_of(self),
+            tables={"summary": _summary(seeds), "comparison": comparison, "seeds": seeds, "instances": instances},
+            figures=(_figure(seeds),),
+        )
+
+    def _correct(self, data: Dataset, models: list[Trained]) -> pd.DataFrame:
+        labels = np.array([example.label for example in data[self.split]])
+        ids = [example.id for example in data[self.split]]
+        parts = []
+        for seed, trained in zip(self.subject.seeds, models, strict=True):
+            classes = predict(trained.model, rows_of(trained.model, data[self.split])).classes
+            parts.append(pd.DataFrame({"seed": seed, "example": ids, "correct": (classes == labels).astype(float)}))
+        return pd.concat(parts, ignore_index=True)
+
+    def _seeds(self, trained: dict[str, list[Trained]]) -> pd.DataFrame:
+        rows = []
+        for name, models in trained.items():
+            for seed, done in zip(self.subject.seeds, models, strict=True):
+                scores = done.scores[self.split]
+                rows.append({"attention": name, "seed": seed, **{figure: scores[figure] for figure in FIGURES}})
+        return pd.DataFrame(rows)
+
+    def _compare(self, correct: dict[str, pd.DataFrame]) -> pd.DataFrame:
+        """McNemar's test seed by seed, and a permutation test of each text's mean over seeds."""
+        rows = []
+        for seed in self.subject.seeds:
+            pair = [correct[n][correct[n]["seed"] == seed]["correct"].to_numpy() for n in ("learned", "uniform")]
+            test = mcnemar_test(*pair)
+            rows.append({"seed": str(seed), "test": test.test, "n": test.n, "difference": test.difference, "p": test.p})
+        means = [correct[n].groupby("example", sort=False)["correct"].mean() for n in ("learned", "uniform")]
+        test = permutation_test(means[0].to_numpy(), means[1].to_numpy())
+        rows.append({"seed": "all", "test": test.test, "n": test.n, "difference": test.difference, "p": test.p})
+        return pd.DataFrame(rows)
+
+
+def _summary(seeds: pd.DataFrame) -> pd.DataFrame:
+    rows = []
+    for figure in FIGURES:
+        for name, group in seeds.groupby("attention", sort=False):
+            values = group[figure]
+            rows.append(
+                {
+                    "figure": figure,
+                    "attention": name,
+                    "n": int(values.notna().sum()),
+                    "undefined": int(values.isna().sum()),
+                    "mean": values.mean(),
+                    "std": values.std(),
+                    "low": values.min(),
+                    "high": values.max(),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def _verdict(seeds: pd.DataFrame, comparison: pd.DataFrame) -> str:
+    means = seeds.groupby("attention")[["accuracy", "f1"]].mean()
+    overall = comparison[comparison["seed"] == "all"].iloc[0]
+    needed = overall["p"] < 0.05 and overall["difference"] > 0
+    words = "The model needs its attention" if needed else "Attention is not needed here"
+    tail = "" if needed else ", so its weights have little to explain"
+    return (
+        f"{words}{tail}: accuracy {means.loc['learned', 'accuracy']:.3f} with learned weights, "
+        f"{means.loc['uniform', 'accuracy']:.3f} with uniform ones "
+        f"(difference {overall['difference']:+.3f}, p = {overall['p']:.3f}, {int(overall['n'])} texts)."
+    )
+
+
+def _figure(seeds: pd.DataFrame) -> Distributions:
+    groups = {str(name): group["accuracy"].tolist() for name, group in seeds.groupby("attention", sort=False)}
+    return Distributions("Accuracy over seeds", groups, "accuracy", "One point a seed.")

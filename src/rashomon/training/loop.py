@@ -1,0 +1,167 @@
+"""The one training loop: seeded, resumable, the same for built-in models, transformers, adversaries, students.
+
+Everything random in epoch e comes from generators seeded by (seed, e), so a run that is killed and started
+again from its last epoch's checkpoint ends with the numbers of an undisturbed run.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from rashomon.data.batches import Rows
+from rashomon.models.base import Model
+from rashomon.runs.store import read_tensors, write_tensors
+from rashomon.training.callbacks import Callback, EpochRecord
+from rashomon.training.objectives import LOWER_IS_BETTER, Objective
+from rashomon.training.optimisers import make_optimiser
+from rashomon.training.spec import TrainingSpec
+
+
+@dataclass
+class History:
+    """One record an epoch; ``best`` is the epoch whose weights were kept."""
+
+    records: list[dict[str, float]] = field(default_factory=list)
+    best: int = 0
+
+    @property
+    def best_record(self) -> EpochRecord:
+        return self.records[self.best - 1]
+
+
+@dataclass
+class _Run:
+    """Everything that changes while training, and so everything a checkpoint holds."""
+
+    model: Model
+    optimiser: torch.optim.Optimizer
+    callbacks: Sequence[Callback]
+    history: History = field(default_factory=History)
+    best_weights: dict[str, Tensor] = field(default_factory=dict)
+
+    def save(self, path: Path) -> None:
+        tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
+        tensors |= {f"best.{name}": tensor for name, tensor in self.best_weights.items()}
+        for index, state in self.optimiser.state_dict()["state"].items():
+            tensors |= {f"optimiser.{index}.{key}": torch.as_tensor(value) for key, value in state.items()}
+        for index, callback in enumerate(self.callbacks):
+            tensors |= {f"callback.{index}.{key}": value for key, value in callback.state().items()}
+        about = json.dumps({"records": self.history.records, "best": self.history.best}).encode()
+        tensors["history"] = torch.tensor(list(about), dtype=torch.uint8)
+        write_tensors(path, tensors)  # one file, so that a kill leaves the old state or the new, nothing between
+
+    def restore(self, path: Path) -> None:
+        tensors = read_tensors(path)
+        about = json.loads(bytes(tensors["history"].tolist()))
+        self.history = History(about["records"], about["best"])
+        self.model.load_state_dict(_under("model.", tensors))
+        self.best_weights = _under("best.", tensors)
+        states: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in _under("optimiser.", tensors).items():
+            index, key = name.split(".", 1)
+            states.setdefault(int(index), {})[key] = tensor
+        groups = self.optimiser.state_dict()["param_groups"]
+        self.optimiser.load_state_dict({"state": states, "param_groups": groups})
+        for index, callback in enumerate(self.callbacks):
+            callback.restore(_under(f"callback.{index}.", tensors))
+
+
+def fit(
+    model: Model,
+    train: Rows,
+    held_out: Rows,
+    objective: Objective,
+    spec: TrainingSpec,
+    *,
+    seed: int,
+    callbacks: Sequence[Callback] = (),
+    checkpoint: Path | None = None,
+) -> History:
+    """Train ``model`` in place and leave it with the weights of its best epoch."""
+    run = _Run(model, make_optimiser(model, spec), callbacks)
+    if checkpoint is not None and checkpoint.exists():
+        run.restore(checkpoint)
+    while not _finished(run.history, spec):
+        epoch = len(run.history.records) + 1
+        with seeded(seed, epoch) as generator:
+            train_loss = _train_epoch(run, train, objective, spec, generator, epoch)
+            record = {"epoch": epoch, "train-loss": train_loss, **objective.scores(model, held_out)}
+            run.history.records.append(record)
+            if _improved(run.history, spec.select):
+                run.history.best = epoch
+                run.best_weights = {name: t.detach().clone() for name, t in model.state_dict().items()}
+            for callback in callbacks:
+                callback.on_epoch_end(model, record)
+        if checkpoint is not None:
+            run.save(checkpoint)
+    model.load_state_dict(run.best_weights)
+    model.eval()
+    return run.history
+
+
+def _train_epoch(
+    run: _Run, train: Rows, objective: Objective, spec: TrainingSpec, generator: torch.Generator, epoch: int
+) -> float:
+    steps_an_epoch = math.ceil(len(train) / spec.batch_size)
+    first_step = (epoch - 1) * steps_an_epoch
+    base_rates = [group["lr"] for group in run.optimiser.param_groups]
+    run.model.train()
+    losses: list[Tensor] = []
+    for step, index in enumerate(train.shuffled(spec.batch_size, generator)):
+        if spec.warmup:
+            factor = _rate_factor(first_step + step, steps_an_epoch * spec.epochs, spec.warmup)
+            for group, rate in zip(run.optimiser.param_groups, base_rates, strict=True):
+                group["lr"] = rate * factor
+        run.optimiser.zero_grad(set_to_none=True)
+        loss = objective.loss(run.model, train.batch(index))
+        loss.backward()  # type: ignore[no-untyped-call]
+        if spec.clip is not None:
+            nn.utils.clip_grad_norm_(run.model.parameters(), spec.clip)
+        run.optimiser.step()
+        losses.append(loss.detach())
+    for group, rate in zip(run.optimiser.param_groups, base_rates, strict=True):
+        group["lr"] = rate
+    return float(torch.stack(losses).mean())
+
+
+@contextmanager
+def seeded(seed: int, epoch: int) -> Iterator[torch.Generator]:
+    """A generator for shuffling; dropout, which knows only torch's global one, is seeded inside and restored."""
+    shuffle, dropout = np.random.SeedSequence([seed, epoch]).generate_state(2)
+    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
+    with torch.random.fork_rng(devices=devices):
+        torch.manual_seed(int(dropout))
+        yield torch.Generator().manual_seed(int(shuffle))
+
+
+def _finished(history: History, spec: TrainingSpec) -> bool:
+    done = len(history.records)
+    return done >= spec.epochs or (spec.patience is not None and done - history.best >= spec.patience)
+
+
+def _improved(history: History, select: str) -> bool:
+    """Whether the newest epoch beats the best so far. An undefined figure never does, unless it is the first."""
+    if history.best == 0:
+        return True
+    new, old = history.records[-1][select], history.best_record[select]
+    if math.isnan(old):
+        return not math.isnan(new)
+    return new < old if select in LOWER_IS_BETTER else new > old
+
+
+def _rate_factor(step: int, steps: int, warmup: float) -> float:
+    climbing = max(1.0, steps * warmup)
+    return min((step + 1) / climbing, (steps - step) / max(1.0, steps - climbing))
+
+
+def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}

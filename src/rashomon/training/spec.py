@@ -1,0 +1,46 @@
+"""How to train: the same typed object from Python, a TOML file and the command line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from rashomon.errors import UserError
+
+Optimiser = Literal["adam", "adamw", "amsgrad"]
+Selection = Literal["f1", "accuracy", "roc-auc", "loss"]
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingSpec:
+    """Defaults are the papers' for the built-in attention classifiers."""
+
+    epochs: int = 12
+    batch_size: int = 32
+    learning_rate: float = 1e-3
+    weight_decay: float = 1e-5
+    optimiser: Optimiser = "amsgrad"
+    clip: float | None = None  # largest gradient norm
+    patience: int | None = 4  # epochs without improvement before it stops
+    select: Selection = "f1"  # which held-out figure picks the epoch that is kept
+    warmup: float = 0.0  # share of the steps over which the learning rate climbs, then falls linearly
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1 or self.batch_size < 1:
+            raise UserError("Training needs at least one epoch and a batch size of at least one.")
+        if self.learning_rate <= 0:
+            raise UserError(f"The learning rate must be positive, not {self.learning_rate}.")
+        if not 0 <= self.warmup < 1:
+            raise UserError(f"The warm-up is a share of the steps in [0, 1), not {self.warmup}.")
+
+
+FINE_TUNING = TrainingSpec(
+    epochs=3,
+    learning_rate=5e-5,
+    weight_decay=0.01,
+    optimiser="adamw",
+    clip=1.0,
+    patience=None,
+    select="accuracy",
+    warmup=0.1,
+)

@@ -1,0 +1,91 @@
+"""From a specification to a model, from a folder back to one, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from rashomon.errors import UserError
+from rashomon.models import AttentionClassifier, ModelSpec, build_model, is_pretrained, load_model, models
+from rashomon.models.spec import ENCODERS, PRETRAINED
+
+from .tiny import SINGLES, dataset
+
+
+def test_registry_holds_every_name_with_a_line() -> None:
+    assert set(models.names()) >= {*ENCODERS, *PRETRAINED}
+    assert all(entry.summary for entry in models)
+
+
+def test_vocabulary_comes_from_the_training_split() -> None:
+    model = build_model(ModelSpec(min_count=2, embedding_dim=4), dataset(), seed=0)
+    assert isinstance(model, AttentionClassifier)
+    assert set(model.vocabulary.words[2:]) == {"the", "plot", "is", "a"}
+    capped = build_model(ModelSpec(vocabulary_size=3, embedding_dim=4), dataset(), seed=0)
+    assert isinstance(capped, AttentionClassifier)
+    assert len(capped.vocabulary) == 5
+
+
+def test_word_vectors_start_the_embeddings(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.npz"
+    vectors = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.savez(path, words=np.array(["plot", "film"]), vectors=vectors)
+    spec = ModelSpec(name="mlp", embeddings=str(path), freeze_embeddings=True)
+    model = build_model(spec, dataset(), seed=1)
+    assert isinstance(model, AttentionClassifier)
+    plot = model.embedding.weight[model.vocabulary.words.index("plot")]
+    assert plot.tolist() == vectors[0].tolist()
+    assert model.spec.embedding_dim == 3
+    assert not model.embedding.weight.requires_grad
+    assert model.fingerprint() == build_model(spec, dataset(), seed=1).fingerprint()
+    model.save(tmp_path / "model")
+    path.unlink()  # a saved model needs its vectors no more
+    assert load_model(tmp_path / "model").fingerprint() == model.fingerprint()
+
+
+def test_training_can_go_on_from_a_folder(tmp_path: Path) -> None:
+    first = build_model(ModelSpec(embedding_dim=4), dataset(), seed=0)
+    first.save(tmp_path)
+    again = build_model(ModelSpec(name=str(tmp_path)), dataset(), seed=5)
+    assert again.fingerprint() == first.fingerprint()
+    with pytest.raises(UserError, match="knows the labels bad, good"):
+        build_model(ModelSpec(name=str(tmp_path)), dataset(pair=True), seed=5)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("bilstm", False), ("minilm", True), ("owner/model", True), ("./folder", True)]
+)
+def test_what_counts_as_pretrained(name: str, expected: bool) -> None:
+    assert is_pretrained(name) is expected
+
+
+def test_things_that_are_no_model_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="not trained yet"):
+        load_model("bilstm")
+    with pytest.raises(UserError, match="no checkpoint folder"):
+        load_model(tmp_path / "nowhere")
+    with pytest.raises(UserError, match=r"no config\.json"):
+        load_model(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps({"hello": 1}))
+    with pytest.raises(UserError, match=r"cannot be read|not a complete checkpoint"):
+        load_model(tmp_path)
+
+
+def test_built_in_models_do_not_wait_for_transformers() -> None:
+    code = "import sys, rashomon.models; sys.exit('transformers' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_one_class_only_still_works() -> None:
+    from rashomon.data.example import Dataset
+
+    data = Dataset("one", {"train": SINGLES[:2]}, ("only",))
+    model = build_model(ModelSpec(embedding_dim=4), data, seed=0).eval()
+    output = model(model.collate(model.encode(SINGLES)))
+    assert torch.equal(output.probabilities, torch.ones(len(SINGLES), 1))

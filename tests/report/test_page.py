@@ -1,0 +1,171 @@
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pandas as pd
+import pytest
+
+from rashomon.errors import UserError
+from rashomon.explain.collection import Explanations
+from rashomon.report import render, save_report
+from rashomon.report.page import title_of
+from rashomon.studies.base import Judgement, MethodVerdict
+
+from .sample import HOSTILE, bare_audit, sample_audit
+
+
+class Outline(HTMLParser):
+    """What elements a browser would see."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.ids, self.scripts, self.links, self.headings = [], [], [], [], []
+        self.inside = None
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        attributes = dict(attrs)
+        self.tags.append((tag, attributes))
+        if "id" in attributes:
+            self.ids.append(attributes["id"])
+        if tag == "script":
+            self.scripts.append("")
+            self.inside = "script"
+        if tag == "a":
+            self.links.append(attributes["href"])
+        if re.fullmatch("h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+
+    def handle_endtag(self, tag):
+        self.inside = None
+
+    def handle_data(self, data):
+        if self.inside == "script":
+            self.scripts[-1] += data
+
+
+AUDITS = {
+    "whole": lambda: sample_audit(6),
+    "bare": bare_audit,
+    "hostile": lambda: sample_audit(8, hostile=True),
+    "pairs": lambda: sample_audit(3, pairs=True),
+    "one method": lambda: sample_audit(3, methods=("lime",)),
+    "no gold": lambda: sample_audit(3, gold=False),
+    "undefined": lambda: sample_audit(3, undefined=True),
+    "no examples": lambda: replace(sample_audit(1), explanations=Explanations()),
+    "no findings": lambda: replace(sample_audit(1), findings=()),
+    "study twice": lambda: replace(sample_audit(1), findings=sample_audit(1).findings * 2),
+}
+
+
+@pytest.mark.parametrize("name", AUDITS)
+def test_every_page_is_sound(name):
+    page = Outline(render(AUDITS[name]()))
+    assert len(page.ids) == len(set(page.ids))
+    assert {link[1:] for link in page.links} <= set(page.ids)
+    assert page.headings[0] == 1
+    assert page.headings.count(1) == 1
+    assert all(after - before <= 1 for before, after in zip(page.headings, page.headings[1:], strict=False))
+    assert len(page.scripts) == 2  # the examples and the page's own, whatever the texts say
+    json.loads(page.scripts[0])
+    external = [v for _, attrs in page.tags for k, v in attrs.items() if k in ("src", "href", "action")]
+    assert all(value.startswith(("#", "data:")) for value in external)
+
+
+def test_hostile_text_stays_text():
+    page = render(sample_audit(8, hostile=True))
+    assert "<script>alert" not in page
+    assert "onerror=alert(1)>" not in page
+    assert "49" not in re.findall(r"\{\{.*?\}\}|>49<", page)
+    data = json.loads(Outline(page).scripts[0])
+    assert [example["texts"][0] for example in data["examples"][: len(HOSTILE)]] == list(HOSTILE)
+
+
+def test_the_order_of_the_page():
+    page = Outline(render(sample_audit(2)))
+    wanted = [
+        "summary",
+        "study-agreement",
+        "study-erasure",
+        "chapter-study-seed-variance",
+        "study-seed-variance",
+    ]
+    wanted += ["study-adversary", "examples", "warnings", "configuration", "versions", "reproduce"]
+    assert [name for name in page.ids if name in wanted] == wanted
+
+
+def test_figures_keep_the_order_of_the_finding():
+    ids = Outline(render(sample_audit(2))).ids
+    figures = [name for name in ids if re.fullmatch(r"study-agreement-f\d", name)]
+    assert figures == ["study-agreement-f0", "study-agreement-f1", "study-agreement-f2"]
+
+
+def test_ratings_have_words_and_missing_ones_are_unknown():
+    verdicts = (
+        MethodVerdict(
+            "a", "Good.", (Judgement("agreement", "good", "agrees", ".4"), Judgement("taste", "odd", "w", ""))
+        ),
+        MethodVerdict("b", "Unseen.", ()),
+    )
+    page = render(replace(bare_audit(), verdicts=verdicts))
+    assert "Agrees with the others?" in page
+    assert "Taste" in page
+    assert page.count("not judged") == 2
+    assert re.search(r"</svg> good</span>", page)
+
+
+def test_long_tables_are_folded_and_cut():
+    page = render(sample_audit(1))
+    assert "Table: per instance" in page
+    assert "The first 60 of 240 rows; all are in tables/agreement-per-instance.parquet." in page
+
+
+def test_unknown_studies_get_a_title():
+    assert title_of("label-smoothing_sweep") == "Label smoothing sweep"
+    assert title_of("") == "Study"
+
+
+def test_warnings_of_explanations_are_counted():
+    assert "integrated-gradients on 6 of the examples" in render(sample_audit(6))
+
+
+def test_render_is_deterministic():
+    assert render(sample_audit(4)) == render(sample_audit(4))
+
+
+def test_save_report(tmp_path):
+    audit = sample_audit(5, hostile=True)
+    written = save_report(audit, tmp_path / "new" / "out")
+    assert written.report.read_text(encoding="utf-8") == render(audit)
+    findings = json.loads(written.findings.read_text(encoding="utf-8"))
+    assert findings["findings"][0]["study"] == "agreement"
+    assert Explanations.load(written.explanations) == audit.explanations
+    names = sorted(path.name for path in (tmp_path / "new" / "out" / "tables").iterdir())
+    assert names == sorted(path.name for path in written.tables)
+    stored = pd.read_parquet(tmp_path / "new" / "out" / "tables" / "agreement-summary.parquet")
+    pd.testing.assert_frame_equal(stored, audit.findings[0].tables["summary"], check_dtype=False)
+    left = [path for path in (tmp_path / "new").rglob("*") if path.name.startswith(".")]
+    assert left == []
+    save_report(audit, tmp_path / "new" / "out")  # again, over itself
+
+
+def test_half_a_character_does_not_stop_the_page(tmp_path):
+    written = save_report(replace(bare_audit(), title="odd \ud800 title"), tmp_path)
+    assert b"odd ? title" in written.report.read_bytes()
+
+
+def test_a_folder_that_is_a_file(tmp_path):
+    (tmp_path / "taken").write_text("x")
+    with pytest.raises(UserError, match="cannot be written"):
+        save_report(bare_audit(), tmp_path / "taken")
+
+
+def test_an_unwritable_folder(tmp_path, monkeypatch):
+    def refuse(path, data):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("rashomon.report.page.write_bytes", refuse)
+    with pytest.raises(UserError, match=r"cannot be written to .*: Permission denied; choose another folder"):
+        save_report(bare_audit(), tmp_path)
+    assert not (tmp_path / "report.html").exists()
