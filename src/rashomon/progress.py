@@ -31,6 +31,16 @@ def show_progress(shown: bool) -> None:
 
 
 @contextmanager
+def silence() -> Iterator[None]:
+    """No progress from what runs inside, such as short runs that are only timed."""
+    shown, _State.shown = _State.shown, False
+    try:
+        yield
+    finally:
+        _State.shown = shown
+
+
+@contextmanager
 def progress(what: str, total: int) -> Iterator[Advance]:
     """Follow ``total`` steps of work called ``what``."""
     if not _State.shown or total <= 0:
@@ -85,7 +95,9 @@ def _bar(what: str, total: int) -> Iterator[Advance]:
     task = bars.add_task(what, total=total, note="")
 
     def advance(steps: int = 1, note: str = "") -> None:
-        bars.update(task, advance=steps, **({"note": note} if note else {}))
+        bars.advance(task, steps)
+        if note:
+            bars.update(task, note=note)
 
     try:
         yield advance

@@ -18,7 +18,9 @@ def command(
     out: Annotated[Path, typer.Option(help="Folder for report.html, findings.json and tables.")] = Path(
         "rashomon-report"
     ),
-    methods: Annotated[str, typer.Option(help="Methods, with commas between (`rashomon list explainers`).")] = "",
+    methods: Annotated[
+        str, typer.Option(help="Methods, with commas between (`rashomon list explainers`).")
+    ] = "",
     instances: Annotated[int, typer.Option(help="How many texts are explained.")] = 200,
     split: Annotated[str, typer.Option(help="Which split they are drawn from.")] = "test",
     without: Annotated[str, typer.Option(help="Studies to leave out, with commas between.")] = "",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -31,7 +31,7 @@ def show(
     printer = Printer(output)
     spec = (with_dataset(data, name) if name else data).spec(labelled=False)
     dataset = store.context().dataset(spec)
-    summary = []
+    summary: list[dict[str, Any]] = []
     for split in dataset:
         lengths = [sum(len(words_of(e, s)) for s in range(1 + e.is_pair)) for e in dataset[split]]
         counts = Counter(e.label for e in dataset[split])
@@ -44,8 +44,12 @@ def show(
         f"{dataset.name} (fingerprint {dataset.fingerprint})",
         ["split", "examples", "labels", "tokens (least, median, most)"],
         [
-            (s["split"], s["examples"], ", ".join(f"{k}: {v}" for k, v in s["labels"].items()),
-             ", ".join(f"{t:.0f}" for t in s["tokens"]))
+            (
+                s["split"],
+                s["examples"],
+                ", ".join(f"{k}: {v}" for k, v in s["labels"].items()),
+                ", ".join(f"{t:.0f}" for t in s["tokens"]),
+            )
             for s in summary
         ],
     )

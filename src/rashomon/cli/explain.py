@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,14 +22,18 @@ FORMATS = (".parquet", ".html", ".json")
 
 @takes
 def command(
-    texts: Annotated[Optional[list[str]], typer.Argument(help="Texts to explain; or give --data FILE.")] = None,  # noqa: UP045
-    methods: Annotated[str, typer.Option(help="Methods, with commas between (`rashomon list explainers`).")] = "",
-    words: Annotated[bool, typer.Option("--words", help="Merge sub-words into words (by their sum).")] = False,
+    texts: Annotated[list[str] | None, typer.Argument(help="Texts to explain; or give --data FILE.")] = None,
+    methods: Annotated[
+        str, typer.Option(help="Methods, with commas between (`rashomon list explainers`).")
+    ] = "",
+    words: Annotated[
+        bool, typer.Option("--words", help="Merge sub-words into words (by their sum).")
+    ] = False,
     limit: Annotated[int, typer.Option(help="Explain at most so many texts of a file.")] = 20,
     probability: Annotated[
         bool, typer.Option("--probability", help="Explain the class's probability instead of its logit.")
     ] = False,
-    out: Annotated[Optional[Path], typer.Option(help="Save to a .parquet, .html or .json file.")] = None,  # noqa: UP045
+    out: Annotated[Path | None, typer.Option(help="Save to a .parquet, .html or .json file.")] = None,
     *,
     data: DataOptions,
     model: ModelOptions,
@@ -56,8 +60,12 @@ def command(
         raise UserError("Give texts or --data FILE, not both.")
     context = store.context()
     chosen = [name.strip() for name in methods.split(",") if name.strip()] or list(DEFAULT_METHODS)
-    subject = model.any_subject(data.spec(labelled=False) if not model.checkpoint() or data.data else data.spec())
-    examples, dataset = _examples(texts, data, context.dataset(subject.dataset) if not _bare(texts, model) else None, limit)
+    subject = model.any_subject(
+        data.spec(labelled=False) if not model.checkpoint() or data.data else data.spec()
+    )
+    examples, dataset = _examples(
+        texts, data, context.dataset(subject.dataset) if not _bare(texts, model) else None, limit
+    )
     trained = context.models(subject)[0].model
     if not methods:
         chosen, _ = answerable(chosen, trained)

@@ -9,7 +9,7 @@ import traceback
 
 import typer
 
-from rashomon.cli import audit, data, explain, listing, runs, train
+from rashomon.cli import audit, data, explain, listing, runs, study, train
 from rashomon.errors import UserError
 
 app = typer.Typer(
@@ -21,6 +21,7 @@ app = typer.Typer(
 )
 app.command("audit")(audit.command)
 app.command("explain")(explain.command)
+app.command("study")(study.command)
 app.command("train")(train.command)
 app.command("list")(listing.command)
 app.add_typer(data.app, name="data")

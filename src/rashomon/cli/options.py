@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Optional
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rashomon.cli.groups import option
 from rashomon.errors import UserError
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from rashomon.studies.context import Context
     from rashomon.studies.subject import DatasetSpec, Subject
 
-# typer reads these annotations at run time, and understands Optional better than "X | None".
-Text = Optional[str]  # noqa: UP045
-Number = Optional[int]  # noqa: UP045
-Real = Optional[float]  # noqa: UP045
-File = Optional[Path]  # noqa: UP045
+
+Text = str | None
+Number = int | None
+Real = float | None
+File = Path | None
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,7 @@ class StoreOptions:
 
     panel: ClassVar[str] = "Store and workers"
     store: File = option(None, "Where finished work is kept [default: $RASHOMON_STORE or your cache folder].")
-    data_dir: File = option(
-        None, "Folder with datasets as NAME/SPLIT.jsonl[.gz] [default: $RASHOMON_DATA]."
-    )
+    data_dir: File = option(None, "Folder with datasets as NAME/SPLIT.jsonl[.gz] [default: $RASHOMON_DATA].")
     workers: Number = option(None, "Trainings that run side by side [default: the number of cores].")
     backend: str = option("processes", "Where they run: processes, ray, dask or serial.")
 
@@ -78,7 +76,9 @@ class DataOptions:
 
         ways = [name for name in ("dataset", "data", "train") if getattr(self, name) is not None]
         if len(ways) > 1:
-            raise UserError(f"Give one of --dataset, --data and --train, not {' and '.join('--' + w for w in ways)}.")
+            raise UserError(
+                f"Give one of --dataset, --data and --train, not {' and '.join('--' + w for w in ways)}."
+            )
         if self.train is None and (self.dev or self.test):
             raise UserError("--dev and --test go with --train; for one file to split, use --data.")
         columns = Columns(self.text_column, self.pair_column, self.label_column, self.rationale_column)
@@ -106,7 +106,11 @@ class ModelOptions:
 
     panel: ClassVar[str] = "Model and training"
     model: str = option(
-        "bilstm", "bilstm, gru, cnn, mlp, transformer, minilm, distilbert, bert, or a checkpoint.", "--model", "-m"
+        "bilstm",
+        "bilstm, gru, cnn, mlp, transformer, minilm, distilbert, bert, or a checkpoint.",
+        "--model",
+        "--encoder",
+        "-m",
     )
     attention: Text = option(None, "Scoring of the built-in attention: additive or dot.")
     heads: Number = option(None, "Heads of the built-in attention.")
@@ -117,7 +121,9 @@ class ModelOptions:
     layers: Number = option(None, "Layers of the encoder.")
     dropout: Real = option(None, "Dropout on embeddings and on the pooled vector.")
     max_length: Number = option(None, "Longest text in tokens; the rest is cut, and the cut is reported.")
-    steps: list[str] = option([], "Token preprocessing: lowercase, alphanumeric, truncate:200. May be repeated.", "--step")
+    steps: list[str] = option(
+        [], "Token preprocessing: lowercase, alphanumeric, truncate:200. May be repeated.", "--step"
+    )
     vocabulary_size: Number = option(None, "Largest number of words.")
     embeddings: File = option(None, "Word vectors: .npz, GloVe text or fastText .vec.")
     epochs: Number = option(None, "Most epochs.")

@@ -26,7 +26,13 @@ def list_runs(store: StoreOptions, output: OutputOptions) -> None:
         f"{len(infos)} runs in {kept.root}",
         ["key", "kind", "made", "size", "state"],
         [
-            (info.key, info.kind, info.created, _size(info.bytes), "finished" if info.finished else "unfinished")
+            (
+                info.key,
+                info.kind,
+                info.created,
+                _size(info.bytes),
+                "finished" if info.finished else "unfinished",
+            )
             for info in infos
         ],
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import typer
 
@@ -15,7 +15,7 @@ from rashomon.cli.output import Printer, check_writable
 
 @takes
 def command(
-    out: Annotated[Optional[Path], typer.Option(help="Also copy the model into this folder.")] = None,  # noqa: UP045
+    out: Annotated[Path | None, typer.Option(help="Also copy the model into this folder.")] = None,
     *,
     data: DataOptions,
     model: ModelOptions,
@@ -45,7 +45,9 @@ def command(
     for seed, folder, done in zip(subject.seeds, folders, trained, strict=True):
         for split, scores in done.scores.items():
             rows.append({"seed": seed, "split": split, "best-epoch": done.history.best, **scores})
-        printer.plain(f"seed {seed}: best epoch {done.history.best} of {len(done.history.records)}, kept in {folder}")
+        printer.plain(
+            f"seed {seed}: best epoch {done.history.best} of {len(done.history.records)}, kept in {folder}"
+        )
     figures = ["accuracy", "f1", "roc-auc", "loss"]
     printer.table(
         f"{subject.model.name} on {context.dataset(subject.dataset).name}",

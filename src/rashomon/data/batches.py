@@ -83,7 +83,8 @@ def collate(encodings: Sequence[Encoding], pad_id: int) -> Batch:
         mask[row, :n] = True
         segments[row, :n] = encoding.segments
         positions[row, :n] = encoding.positions
-    return Batch(*(torch.from_numpy(array) for array in (ids, mask, segments, positions)))
+    ids_, mask_, segments_, positions_ = map(torch.from_numpy, (ids, mask, segments, positions))
+    return Batch(ids_, mask_, segments_, positions_)
 
 
 class Rows:
@@ -105,6 +106,14 @@ class Rows:
         for name, tensor in (extras or {}).items():
             self.whole.extras[name] = tensor.to(device)
         self._per_token = frozenset(per_token)
+
+    @classmethod
+    def of(cls, whole: Batch, per_token: Sequence[str] = ()) -> Rows:
+        """Rows of tensors that were made earlier, such as those a worker reads from a run."""
+        rows = cls.__new__(cls)
+        rows.whole, rows.lengths = whole, whole.mask.sum(1).cpu()
+        rows._per_token = frozenset(per_token)
+        return rows
 
     def __len__(self) -> int:
         return len(self.lengths)

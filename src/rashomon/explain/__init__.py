@@ -1,6 +1,12 @@
 """Every witness: the engine, the explainers and the record of what they said."""
 
-from rashomon.explain import attention, controls, deeplift, gradients, perturbation  # registers the explainers
+from rashomon.explain import (  # registers the explainers
+    attention,
+    controls,
+    deeplift,
+    gradients,
+    perturbation,
+)
 from rashomon.explain.base import Explainer, Job, Scores, explainers, make_explainer
 from rashomon.explain.collection import Explanations
 from rashomon.explain.engine import Engine

@@ -11,11 +11,12 @@ from typing import ClassVar
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from rashomon.errors import UserError
-from rashomon.explain.base import Explainer, Floats, Job, Scores, explainers
+from rashomon.explain.base import REASONS, Explainer, Floats, Job, Scores, explainers
 from rashomon.explain.flow import attention_flow, augment, rollout
-from rashomon.models.base import Output
+from rashomon.models.base import Model, Output
 
 
 @explainers.register("attention")
@@ -29,15 +30,18 @@ class Attention(Explainer):
     layer: int | None = None  # counts from 0, negative from the top; None is what the prediction reads
     head: int | None = None  # None is the mean of all heads
 
-    def attribute(self, job: Job) -> list[Scores]:
-        scores: dict[int, Scores] = {}
-        for index, output in job.engine.outputs(job.encodings):
-            weights = self._weights(output)
-            for row, i in enumerate(index):
-                scores[i] = Scores(weights[row, : len(job.encodings[i])])
-        return [scores[i] for i in range(len(job.encodings))]
+    def refusal(self, model: Model) -> str | None:
+        if self.layer is not None and "layers" not in model.capabilities:
+            return REASONS["layers"]
+        return Explainer.refusal(self, model)
 
-    def _weights(self, output: Output) -> Floats:
+    def attribute(self, job: Job) -> list[Scores]:
+        def read(output: Output, row: int, n: int) -> Scores:
+            return Scores(self._heads(output)[row, :n].double().cpu().numpy())
+
+        return job.engine.outputs(job.encodings, read)
+
+    def _heads(self, output: Output) -> Tensor:
         if self.layer is None:
             assert output.attention is not None
             heads = output.attention
@@ -51,8 +55,7 @@ class Attention(Explainer):
             heads = heads.mean(1, keepdim=True)
         elif not -heads.shape[1] <= self.head < heads.shape[1]:
             raise UserError(f"There is no attention head {self.head}; the model has {heads.shape[1]}.")
-        chosen = heads[:, 0 if self.head is None else self.head]
-        return chosen.double().cpu().numpy()
+        return heads[:, 0 if self.head is None else self.head]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +66,13 @@ class _ThroughLayers(Explainer):
     signed: ClassVar[bool] = False
 
     def attribute(self, job: Job) -> list[Scores]:
-        scores: dict[int, Scores] = {}
-        for index, output in job.engine.outputs(job.encodings):
+        def read(output: Output, row: int, n: int) -> Scores:
             assert output.layers is not None
             assert output.readout is not None
-            layers = torch.stack(output.layers).double().cpu().numpy()
-            readout = output.readout.double().cpu().numpy()
-            for row, i in enumerate(index):
-                n = len(job.encodings[i])
-                scores[i] = Scores(self.trace(augment(layers[:, row, :, :n, :n]), readout[row, :n]))
-        return [scores[i] for i in range(len(job.encodings))]
+            layers = torch.stack([layer[row, :, :n, :n] for layer in output.layers]).double().cpu().numpy()
+            return Scores(self.trace(augment(layers), output.readout[row, :n].double().cpu().numpy()))
+
+        return job.engine.outputs(job.encodings, read)
 
     def trace(self, layers: Floats, readout: Floats) -> Floats:
         raise NotImplementedError

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 OutputSpace = Literal["logit", "probability"]
 Aggregation = Literal["sum", "norm"]  # over the embedding dimension
+REASONS = {  # why a method is refused, by the capability it needs
+    "attention": "the model does not say what it attends to",
+    "layers": "the model has no layers of self-attention",
+    "gradients": "the model's output cannot be differentiated",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +79,7 @@ class Explainer(ABC):
     def refusal(self, model: Model) -> str | None:
         """Why this method cannot be used on this model, if it cannot."""
         missing = sorted(self.needs - model.capabilities)
-        reasons = {
-            "attention": "the model does not say what it attends to",
-            "layers": "the model has no layers of self-attention",
-            "gradients": "the model's output cannot be differentiated",
-        }
-        return "; ".join(reasons.get(need, f"the model lacks {need}") for need in missing) or None
+        return "; ".join(REASONS.get(need, f"the model lacks {need}") for need in missing) or None
 
 
 explainers: Registry[type[Explainer]] = Registry("explainer")

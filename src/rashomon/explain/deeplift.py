@@ -7,18 +7,20 @@ carries a warning with the count.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 import torch
 
-from rashomon.data.batches import Batch, Encoding
+from rashomon.data.batches import Batch, Encoding, Ints
+from rashomon.errors import UserError
 from rashomon.explain.base import Aggregation, Explainer, Floats, Job, Scores, explainers, relative_gap
-from rashomon.explain.gradients import NEEDS_GRADIENTS, aggregate, draw_references, gap_warning
-from rashomon.explain.paths import Reference, References, reference_embeddings, select
+from rashomon.explain.gradients import NEEDS_GRADIENTS, aggregate, gap_warning
+from rashomon.explain.paths import Reference, References, draw_references, path_ends, select
 from rashomon.explain.rules import difference_rules
-from rashomon.models.predict import evaluating
+
+NO_BACKGROUND = "no training examples to refer to were given; padding, zero and mask stand in for them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,35 +32,30 @@ class _Lifted:
 
 def lift(job: Job, pairs: Sequence[tuple[int, Encoding | Reference]]) -> list[_Lifted]:
     """Contributions of every (example, reference) pair, batched by length."""
+
+    def work(index: Ints) -> list[_Lifted]:
+        return _lift_batch(job, [pairs[p] for p in index])
+
     lengths = np.array([len(job.encodings[i]) for i, _ in pairs])
-    lifted: dict[int, _Lifted] = {}
-    with evaluating(job.model):
-        for index in job.engine.batches(lengths, rows_each=2):
-            for p, done in zip(index.tolist(), _lift_batch(job, [pairs[p] for p in index]), strict=True):
-                lifted[p] = done
-    job.engine.counts.evaluated += 2 * len(pairs)
-    return [lifted[p] for p in range(len(pairs))]
+    return job.engine.run(lengths, work, rows=np.full(len(pairs), 2), gradients=True)
 
 
 def _lift_batch(job: Job, pairs: Sequence[tuple[int, Encoding | Reference]]) -> list[_Lifted]:
-    encodings = [job.encodings[i] for i, _ in pairs]
-    batch = job.model.collate(encodings)
-    inputs = job.model.embed(batch).detach()
-    others = reference_embeddings(job, batch, inputs, encodings, [end for _, end in pairs])
-    targets = torch.from_numpy(job.targets[[i for i, _ in pairs]]).to(inputs.device)
-    both = torch.cat([inputs, others]).requires_grad_(True)
+    ends = path_ends(job, pairs)
+    count = len(pairs)
+    both = torch.cat([ends.inputs, ends.others]).requires_grad_(True)
     with difference_rules() as rules:
-        values = select(job.model(_twice(batch), embeddings=both), targets.repeat(2), job.space)
-        (multipliers,) = torch.autograd.grad(values[: len(pairs)].sum(), both)
-    contributions = (multipliers[: len(pairs)] * (inputs - others)).double().cpu().numpy()
-    changes = (values[: len(pairs)] - values[len(pairs) :]).detach().double().cpu().numpy()
+        values = select(job.model(_twice(ends.batch), embeddings=both), ends.targets.repeat(2), job.space)
+        (multipliers,) = torch.autograd.grad(values[:count].sum(), both)
+    contributions = (multipliers[:count] * (ends.inputs - ends.others)).double().cpu().numpy()
+    changes = (values[:count] - values[count:]).detach().double().cpu().numpy()
     warnings: tuple[str, ...] = ()
     if rules.missing:
-        listed = ", ".join(f"{name} x{count}" for name, count in sorted(rules.missing.items()))
+        listed = ", ".join(f"{name} x{times}" for name, times in sorted(rules.missing.items()))
         warnings = (f"no DeepLIFT rule for {listed}; plain gradients there",)
     return [
-        _Lifted(contributions[row, : len(encoding)], float(changes[row]), warnings)
-        for row, encoding in enumerate(encodings)
+        _Lifted(contributions[row, : len(job.encodings[i])], float(changes[row]), warnings)
+        for row, (i, _) in enumerate(pairs)
     ]
 
 
@@ -84,7 +81,7 @@ class DeepLift(Explainer):
 @explainers.register("deep-shap")
 @dataclass(frozen=True, slots=True)
 class DeepShap(Explainer):
-    """DeepLIFT averaged over references: random training examples, or padding, zero and mask without any."""
+    """DeepLIFT averaged over references: training examples, or padding, zero and mask when none were given."""
 
     name: ClassVar[str] = "deep-shap"
     needs: ClassVar[frozenset[str]] = NEEDS_GRADIENTS
@@ -94,18 +91,20 @@ class DeepShap(Explainer):
     aggregation: Aggregation = "sum"
 
     def attribute(self, job: Job) -> list[Scores]:
+        if self.samples < 1:
+            raise UserError(f"{self.name} needs at least one sample, not {self.samples}.")
         ends = [self._references(job, i) for i in range(len(job.encodings))]
-        lifted = lift(job, [(i, end) for i, several in enumerate(ends) for end in several])
-        scores: list[Scores] = []
-        for several in ends:
-            scores.append(_scores(lifted[: len(several)], self.aggregation))
-            lifted = lifted[len(several) :]
+        lifted = iter(lift(job, [(i, end) for i, several in enumerate(ends) for end in several]))
+        scores = [_scores([next(lifted) for _ in several], self.aggregation) for several in ends]
+        if self.references == "training" and not job.background:
+            return [replace(one, warnings=(NO_BACKGROUND, *one.warnings)) for one in scores]
         return scores
 
     def _references(self, job: Job, index: int) -> list[Encoding | Reference]:
         if self.references == "training" and not job.background:
             return ["pad", "zero", "mask"]
-        return draw_references(job, self.references, self.samples, job.generator(index, self.name))
+        count = min(self.samples, len(job.background)) if self.references == "training" else 1
+        return draw_references(job, self.references, count, job.generator(index, self.name))
 
 
 def _scores(lifted: Sequence[_Lifted], how: Aggregation) -> Scores:

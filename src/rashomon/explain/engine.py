@@ -1,31 +1,34 @@
 """The queue of model evaluations behind every explainer and erasure measure.
 
 Perturbation methods ask for logits of an example with some tokens kept. The engine drops duplicates, remembers
-what it has evaluated, packs the rest by length across examples into batches under a token budget, and halves a
-batch that does not fit into memory. Token ids are perturbed, never decoded; special tokens always stay.
+what it has evaluated, packs the rest by length across examples into batches under a token budget, and makes
+batches smaller when memory runs out. Token ids are perturbed, never decoded; special tokens always stay.
 
 A removed token is really left out of the row: positions are kept, so a transformer says exactly what it would
-say with the token masked, and a row costs only what it keeps.
+say with the token masked, and a row costs only what it keeps. Models of which this is not true mask it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from rashomon.data.batches import Batch, Bools, Encoding, Ints, pack
+from rashomon.data.batches import Bools, Encoding, Ints
+from rashomon.errors import unknown_name
+from rashomon.explain.table import Table
 from rashomon.models.base import Model, Output, without_attention
 from rashomon.models.predict import evaluating
-from rashomon.progress import progress
+from rashomon.progress import Advance, progress
 
 Perturbation = Literal["remove", "mask", "pad"]
 Floats = NDArray[np.float64]
+T = TypeVar("T")
 
 
 @dataclass
@@ -38,6 +41,19 @@ class Counts:
 
 
 @dataclass
+class _Known:
+    """Logits of one example under the perturbations evaluated so far."""
+
+    place: dict[bytes, int] = field(default_factory=dict)
+    values: list[Floats] = field(default_factory=list)  # [k, C] each, in the order of places
+
+    def rows(self, index: Ints) -> Floats:
+        if len(self.values) > 1:
+            self.values = [np.concatenate(self.values)]
+        return self.values[0][index]
+
+
+@dataclass
 class Engine:
     """Evaluations of one model. ``token_budget`` bounds the padded tokens of a batch."""
 
@@ -45,145 +61,160 @@ class Engine:
     token_budget: int = 4096
     counts: Counts = field(default_factory=Counts)
     memory: dict[object, Any] = field(default_factory=dict)  # what methods share, under keys of their own
-    _logits: dict[tuple[bytes, bytes, Perturbation], Floats] = field(default_factory=dict)
+    _known: dict[tuple[bytes, Perturbation], _Known] = field(default_factory=dict)
 
     def forget(self) -> None:
         """Drop remembered evaluations, to keep memory flat over many examples."""
-        self._logits.clear()
+        self._known.clear()
         self.memory.clear()
 
-    def outputs(self, encodings: Sequence[Encoding]) -> Iterator[tuple[list[int], Output]]:
-        """Full outputs, attention included, batch by batch with the positions of the examples."""
-        lengths = np.array([len(encoding) for encoding in encodings])
-        with evaluating(self.model), torch.inference_mode():
-            for index in self.batches(lengths):
-                chosen = [encodings[i] for i in index]
-                yield list(index), self.model(self.model.collate(chosen))
+    def outputs(self, encodings: Sequence[Encoding], read: Callable[[Output, int, int], T]) -> list[T]:
+        """``read(output, row, length)`` for each example, from full outputs with attention."""
+
+        def work(index: Ints) -> list[T]:
+            output = self.model(self.model.collate([encodings[i] for i in index]))
+            return [read(output, row, len(encodings[i])) for row, i in enumerate(index)]
+
+        return self.run(np.array([len(encoding) for encoding in encodings]), work, attention=True)
 
     def logits(
         self, encodings: Sequence[Encoding], kept: Sequence[Bools], how: Perturbation = "remove"
     ) -> list[Floats]:
         """Logits ``[S, C]`` for each example, one row for each row of its ``kept`` matrix ``[S, n]``."""
-        table = _Table(encodings, self.model.pad_id)
-        rows: list[tuple[int, Bools, tuple[bytes, bytes, Perturbation]]] = []
-        keys: list[list[tuple[bytes, bytes, Perturbation]]] = []
-        queued: set[tuple[bytes, bytes, Perturbation]] = set()
+        if how not in get_args(Perturbation):
+            raise unknown_name("perturbation", how, get_args(Perturbation))
+        places: list[Ints] = []
+        fresh: list[tuple[_Known, int, Bools]] = []  # what is to be evaluated, example by example
         for i, (encoding, matrix) in enumerate(zip(encodings, kept, strict=True)):
             whole = matrix | encoding.special
-            about = encoding.ids.tobytes() + encoding.segments.tobytes()
-            of_example = [(about, packed.tobytes(), how) for packed in np.packbits(whole, axis=1)]
-            keys.append(of_example)
-            for row, key in zip(whole, of_example, strict=True):
-                if key not in self._logits and key not in queued:
-                    queued.add(key)
-                    rows.append((i, row, key))
-        self.counts.asked += sum(len(of_example) for of_example in keys)
-        if rows:
-            self._evaluate(table, rows, how)
-        return [np.stack([self._logits[key] for key in of_example]) for of_example in keys]
+            known = self._known.setdefault((encoding.ids.tobytes() + encoding.segments.tobytes(), how), _Known())
+            place, new = known.place, []
+            codes = self._codes(encoding, whole)
+            for row, code in enumerate(codes):
+                if code not in place:
+                    place[code] = len(place)
+                    new.append(row)
+            places.append(np.fromiter((place[code] for code in codes), dtype=np.int64, count=len(codes)))
+            if new:
+                fresh.append((known, i, whole[new]))
+        self.counts.asked += sum(map(len, places))
+        try:
+            self._evaluate(Table(encodings, self.model.pad_id), fresh, how)
+        except BaseException:
+            self.forget()  # places without values must not be taken for known
+            raise
+        keys = [(encoding.ids.tobytes() + encoding.segments.tobytes(), how) for encoding in encodings]
+        return [self._known[key].rows(index) for key, index in zip(keys, places, strict=True)]
 
-    def _evaluate(
-        self, table: _Table, rows: list[tuple[int, Bools, tuple[bytes, bytes, Perturbation]]], how: Perturbation
-    ) -> None:
-        which = np.array([i for i, _, _ in rows])
-        kept = np.zeros((len(rows), table.ids.shape[1]), dtype=np.bool_)
-        for r, (_, row, _) in enumerate(rows):
-            kept[r, : len(row)] = row
-        lengths = np.maximum(kept.sum(1), 1) if how == "remove" else table.lengths[which]
+    def _codes(self, encoding: Encoding, kept: Bools) -> list[bytes]:
+        """Rows of an example that are the same to the model get the same code."""
+        if "token-level" in self.model.capabilities:  # only which tokens are left counts, not where
+            names = (encoding.ids * 2 + encoding.segments).astype(np.int32)
+            rows = np.sort(np.where(kept, names, -1), axis=1)
+        else:
+            rows = np.packbits(kept, axis=1)
+        raw, width = rows.tobytes(), rows.shape[1] * rows.itemsize
+        return [raw[start : start + width] for start in range(0, len(raw), width)]
+
+    def _evaluate(self, table: Table, fresh: Sequence[tuple[_Known, int, Bools]], how: Perturbation) -> None:
+        if not fresh:
+            return
+        sizes = [len(rows) for _, _, rows in fresh]
+        which = np.repeat([i for _, i, _ in fresh], sizes)
+        kept = np.zeros((len(which), table.ids.shape[1]), dtype=np.bool_)
+        ends = np.cumsum(sizes)
+        for (_, _, rows), end in zip(fresh, ends, strict=True):
+            kept[end - len(rows) : end, : rows.shape[1]] = rows
+        shortened = how == "remove" and "removal" in self.model.capabilities
+        lengths = np.maximum(kept.sum(1), 1) if shortened else table.lengths[which]
         hidden_id = self.model.mask_id if how == "mask" else self.model.pad_id
-        self.counts.evaluated += len(rows)
-        self.counts.tokens += int(lengths.sum())
-        evaluate = self._in_memory(lambda index: self._rows(table, which[index], kept[index], how, hidden_id))
-        with (
-            evaluating(self.model),
-            torch.inference_mode(),
-            without_attention(self.model),
-            progress("evaluating the model", len(rows)) as advance,
-        ):
-            for index in self.batches(lengths):
-                for r, logits in zip(index, evaluate(index), strict=True):
-                    self._logits[rows[r][2]] = logits
-                advance(len(index))
 
-    def _rows(self, table: _Table, which: Ints, kept: Bools, how: Perturbation, hidden_id: int) -> Floats:
-        batch = table.removed(which, kept) if how == "remove" else table.replaced(which, kept, hidden_id)
-        logits: Tensor = self.model(batch.to(self.model.device)).logits
-        return logits.double().cpu().numpy()
+        def work(index: Ints) -> Floats:
+            if how != "remove":
+                batch = table.replaced(which[index], kept[index], hidden_id)
+            elif shortened:
+                batch = table.removed(which[index], kept[index])
+            else:
+                batch = table.masked(which[index], kept[index])
+            return self.model(batch.to(self.model.device)).logits.double().cpu().numpy()  # type: ignore[no-any-return]
 
-    def batches(self, lengths: Ints, rows_each: int = 1) -> Iterator[Ints]:
-        """Positions sorted by length and cut under the token budget, ``rows_each`` rows to a position."""
+        with progress("evaluating the model", len(which)) as advance:
+            values = np.array(self.run(lengths, work, advance=advance))
+        for (known, _, _), part in zip(fresh, np.split(values, ends[:-1]), strict=True):
+            known.values.append(part)
+
+    def run(
+        self,
+        lengths: Ints,
+        work: Callable[[Ints], Sequence[T] | NDArray[Any]],
+        *,
+        rows: Ints | None = None,
+        gradients: bool = False,
+        attention: bool = False,
+        advance: Advance | None = None,
+    ) -> list[T]:
+        """``work`` on batches of positions of alike length; its results in the order of the positions.
+
+        A position stands for one row of a batch, or for as many as ``rows`` says. When memory runs out, this
+        and all later batches are made smaller.
+        """
         order = np.argsort(lengths, kind="stable")
-        budget = max(1, self.token_budget // rows_each)
-        for index in pack(lengths[order].tolist(), torch.from_numpy(order), budget):
-            yield index.numpy()
+        heights = np.ones_like(order) if rows is None else rows
+        results: list[Any] = [None] * len(order)
+        start = 0
+        with self._ready(gradients, attention):
+            while start < len(order):
+                index = order[start : start + self._fitting(lengths, heights, order[start:])]
+                size = int(lengths[index].max() * heights[index].sum())
+                try:
+                    told = work(index)
+                except (MemoryError, RuntimeError) as error:
+                    if len(index) == 1 or not out_of_memory(error):
+                        raise
+                    self.token_budget = size // 2
+                    continue
+                for position, result in zip(index.tolist(), told, strict=True):
+                    results[position] = result
+                start += len(index)
+                self.counts.evaluated += int(heights[index].sum())
+                self.counts.tokens += int((lengths[index] * heights[index]).sum())
+                if advance:
+                    advance(len(index))
+        return results
 
-    def _in_memory(self, run: Callable[[Ints], Floats]) -> Callable[[Ints], Floats]:
-        """``run``, halving the batch as often as it takes when memory runs out."""
+    def _fitting(self, lengths: Ints, heights: Ints, order: Ints) -> int:
+        """How many of the next positions, whose lengths ascend, fit under the budget; at least one."""
+        order = order[: self.token_budget // max(1, int(lengths[order[0]])) + 1]
+        sizes = lengths[order] * np.cumsum(heights[order])
+        return max(1, int(np.searchsorted(sizes, self.token_budget, side="right")))
 
-        def attempt(index: Ints) -> Floats:
-            try:
-                return run(index)
-            except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-                if len(index) == 1 or not out_of_memory(error):
-                    raise
-            self.token_budget = max(256, self.token_budget // 2)
-            half = len(index) // 2
-            return np.concatenate([attempt(index[:half]), attempt(index[half:])])
+    @contextmanager
+    def _ready(self, gradients: bool, attention: bool) -> Iterator[None]:
+        with ExitStack() as stack:
+            stack.enter_context(evaluating(self.model))
+            if not attention:
+                stack.enter_context(without_attention(self.model))
+            stack.enter_context(torch.inference_mode(not gradients))
+            if gradients:  # with respect to embeddings alone, whatever the caller's own mode is
+                stack.enter_context(torch.enable_grad())
+                stack.enter_context(_frozen(self.model))
+            yield
 
-        return attempt
+
+@contextmanager
+def _frozen(model: Model) -> Iterator[None]:
+    """Parameters without gradients inside, which spares the graph what only they would need."""
+    learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    try:
+        for parameter in learning:
+            parameter.requires_grad_(False)
+        yield
+    finally:
+        for parameter in learning:
+            parameter.requires_grad_(True)
 
 
 def out_of_memory(error: BaseException) -> bool:
     """CPU allocators say it in words only."""
-    return isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in str(error)
-
-
-class _Table:
-    """Encodings padded into arrays once, from which perturbed batches are cut."""
-
-    def __init__(self, encodings: Sequence[Encoding], pad_id: int) -> None:
-        self.lengths = np.array([len(encoding) for encoding in encodings], dtype=np.int64)
-        shape = (len(encodings), int(self.lengths.max(initial=1)))
-        self.pad_id = pad_id
-        self.ids = np.full(shape, pad_id, dtype=np.int64)
-        self.segments = np.zeros(shape, dtype=np.int64)
-        self.positions = np.zeros(shape, dtype=np.int64)
-        for i, encoding in enumerate(encodings):
-            n = len(encoding)
-            self.ids[i, :n] = encoding.ids
-            self.segments[i, :n] = encoding.segments
-            self.positions[i, :n] = encoding.positions
-        self.real = np.arange(shape[1])[None, :] < self.lengths[:, None]
-
-    def removed(self, which: Ints, kept: Bools) -> Batch:
-        """Rows compacted to the kept tokens. A text that loses every token keeps one padding token."""
-        ids, segments, real = self.ids[which], self.segments[which], self.real[which]
-        for segment in (0, 1):
-            of_segment = real & (segments == segment)
-            emptied = of_segment.any(1) & ~(of_segment & kept).any(1)
-            if emptied.any():
-                first = of_segment[emptied].argmax(1)
-                kept = kept.copy()
-                kept[np.flatnonzero(emptied), first] = True
-                ids[np.flatnonzero(emptied), first] = self.pad_id
-        counts = kept.sum(1)
-        width = int(counts.max())
-        order = np.argsort(~kept, axis=1, kind="stable")[:, :width]
-        mask = np.arange(width)[None, :] < counts[:, None]
-        taken = [np.take_along_axis(a, order, 1) for a in (ids, segments, self.positions[which])]
-        taken[0][~mask] = self.pad_id
-        taken[1][~mask] = 0
-        taken[2][~mask] = 0
-        return _batch(taken[0], mask, taken[1], taken[2])
-
-    def replaced(self, which: Ints, kept: Bools, hidden_id: int) -> Batch:
-        """Rows of full length, with another id where a token is hidden."""
-        width = int(self.lengths[which].max())
-        real = self.real[which, :width]
-        ids = np.where(real & ~kept[:, :width], hidden_id, self.ids[which, :width])
-        return _batch(ids, real, self.segments[which, :width], self.positions[which, :width])
-
-
-def _batch(ids: Ints, mask: Bools, segments: Ints, positions: Ints) -> Batch:
-    arrays = (np.ascontiguousarray(array) for array in (ids, mask, segments, positions))
-    return Batch(*(torch.from_numpy(array) for array in arrays))
+    words = ("can't allocate memory", "not enough memory", "out of memory")
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(w in str(error) for w in words)

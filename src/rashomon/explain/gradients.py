@@ -12,24 +12,22 @@ from typing import ClassVar
 
 import numpy as np
 
-from rashomon.data.batches import Encoding
 from rashomon.errors import UserError
 from rashomon.explain.base import Aggregation, Explainer, Floats, Job, Scores, explainers, relative_gap
+from rashomon.explain.integrate import Layer, PathSettings, Quadrature, resolve_paths
 from rashomon.explain.paths import (
-    Layer,
-    Path,
-    PathSettings,
     Point,
-    Quadrature,
     Reference,
     References,
+    draw_references,
     gather_gradients,
-    path_values,
-    resolve_paths,
+    values_at_inputs,
+    values_at_references,
 )
 
 NEEDS_GRADIENTS = frozenset({"gradients"})
 GAP_WARNING = 0.05
+NOISE_WARNING = 0.1
 
 
 def aggregate(values: Floats, how: Aggregation) -> Floats:
@@ -81,9 +79,8 @@ class GradientDelta(Explainer):
     def attribute(self, job: Job) -> list[Scores]:
         points = [Point(i, 1.0, 1.0, self.reference) for i in range(len(job.encodings))]
         values = gather_gradients(job, points, "difference")
-        ends, starts = path_values(job, [self.reference] * len(values))
-        paths = [Path(value, None, end, start) for value, end, start in zip(values, ends, starts, strict=True)]
-        return complete(job, values, self.aggregation, paths)
+        changes = values_at_inputs(job) - values_at_references(job, [self.reference] * len(values))
+        return complete(values, self.aggregation, changes)
 
 
 @explainers.register("integrated-gradients")
@@ -105,7 +102,7 @@ class IntegratedGradients(Explainer):
     def attribute(self, job: Job) -> list[Scores]:
         settings = PathSettings(self.reference, self.rule, self.steps, self.target_gap)
         paths = resolve_paths(job, settings)
-        return complete(job, [path.inputs for path in paths], self.aggregation, paths)
+        return complete([path.inputs for path in paths], self.aggregation, [path.change for path in paths])
 
 
 @explainers.register("layer-conductance")
@@ -125,7 +122,8 @@ class LayerConductance(Explainer):
     def attribute(self, job: Job) -> list[Scores]:
         settings = PathSettings(self.reference, self.rule, self.steps, self.target_gap)
         paths = resolve_paths(job, settings, Layer(self.trapezoid, self.endpoints))
-        return complete(job, [path.through_layer() for path in paths], "sum", paths)
+        through = [path.layer[:, None] for path in paths if path.layer is not None]
+        return complete(through, "sum", [path.change for path in paths])
 
 
 @explainers.register("gradient-shap")
@@ -144,46 +142,33 @@ class GradientShap(Explainer):
     aggregation: Aggregation = "sum"
 
     def attribute(self, job: Job) -> list[Scores]:
-        halves = [self._points(job, half) for half in (0, 1)]
-        parts = [gather_gradients(job, points, "difference") for points in halves]
-        scores: list[Scores] = []
-        for first, second in zip(*parts, strict=True):
-            a, b = aggregate(first, self.aggregation), aggregate(second, self.aggregation)
-            mean = aggregate((first + second) / 2, self.aggregation)
-            # The two halves are independent estimates, so half their distance is the standard error.
-            noise = float(np.abs(a - b).mean() / 2 / max(np.abs(mean).max(initial=0.0), 1e-12))
-            warning = f"sampling noise is {noise:.0%} of the largest score; raise samples"
-            scores.append(Scores(mean, warnings=(warning,) if noise > 0.1 else ()))
-        return scores
+        if self.samples < 2:
+            raise UserError(f"{self.name} needs at least two samples, not {self.samples}.")
+        first, second = (gather_gradients(job, self._points(job, half), "difference") for half in (0, 1))
+        return [self._scores(one, other) for one, other in zip(first, second, strict=True)]
 
     def _points(self, job: Job, half: int) -> list[Point]:
-        count = max(1, self.samples // 2)
+        count = self.samples // 2
         points: list[Point] = []
         for i in range(len(job.encodings)):
             generator = job.generator(i, f"{self.name} {half}")
             alphas = (np.arange(count) + generator.random(count)) / count
             others = draw_references(job, self.references, count, generator)
-            points += [
-                Point(i, float(a), 1 / count, other) for a, other in zip(alphas, others, strict=True)
-            ]
+            points += [Point(i, alpha, 1 / count, o) for alpha, o in zip(alphas.tolist(), others, strict=True)]
         return points
 
-
-def draw_references(
-    job: Job, kind: References, count: int, generator: np.random.Generator
-) -> list[Encoding | Reference]:
-    """Path ends for methods that average over several: always the same one, or random training examples."""
-    if kind != "training":
-        return [kind] * count
-    if not job.background:
-        raise UserError("References from training examples need `background` examples to draw from.")
-    return [job.background[int(j)] for j in generator.integers(len(job.background), size=count)]
+    def _scores(self, first: Floats, second: Floats) -> Scores:
+        mean = aggregate((first + second) / 2, self.aggregation)
+        # The two halves are independent estimates, so half their distance is the standard error.
+        apart = aggregate(first, self.aggregation) - aggregate(second, self.aggregation)
+        noise = float(np.abs(apart).mean() / 2 / max(np.abs(mean).max(initial=0.0), 1e-12))
+        warning = f"sampling noise is {noise:.0%} of the largest score; raise samples"
+        return Scores(mean, warnings=(warning,) if noise > NOISE_WARNING else ())
 
 
-def complete(job: Job, values: list[Floats], how: Aggregation, paths: Sequence[Path]) -> list[Scores]:
+def complete(values: Sequence[Floats], how: Aggregation, changes: Floats | Sequence[float]) -> list[Scores]:
     """Scores with their completeness gap, and a warning where it is large."""
-    changes = np.array([path.end - path.start for path in paths])
-    gaps = relative_gap(np.array([value.sum() for value in values]), changes)
+    gaps = relative_gap(np.array([value.sum() for value in values]), np.asarray(changes))
     return [
         Scores(aggregate(value, how), float(gap), gap_warning(float(gap)))
         for value, gap in zip(values, gaps, strict=True)

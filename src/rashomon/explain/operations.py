@@ -291,9 +291,9 @@ RULES: dict[str, Rule] = {
 LINEAR = names(
     """
     add sub subtract rsub neg negative positive sum mean cumsum cat concat concatenate stack hstack vstack
-    view reshape flatten unflatten unsqueeze squeeze view_as reshape_as contiguous clone detach to type type_as
-    float double half bfloat16 cpu cuda transpose permute movedim moveaxis swapaxes swapdims t T mT select
-    narrow unbind split split_with_sizes tensor_split chunk expand expand_as broadcast_to repeat tile
+    view reshape flatten unflatten unsqueeze squeeze view_as reshape_as contiguous clone detach to type
+    type_as float double half bfloat16 cpu cuda transpose permute movedim moveaxis swapaxes swapdims t T mT
+    select narrow unbind split split_with_sizes tensor_split chunk expand expand_as broadcast_to repeat tile
     repeat_interleave __getitem__ __setitem__ index_select gather take_along_dim masked_select index_add
     index_copy index_put scatter scatter_add masked_fill fill where copy zero flip roll pad constant_pad_nd
     tril triu diagonal unfold avg_pool1d avg_pool2d adaptive_avg_pool1d embedding requires_grad_ retain_grad

@@ -209,7 +209,9 @@ class KernelShap(Explainer):
         n = kept.shape[2]
         size = kept.sum(2)
         enumerated = n <= 20 and 2**n - 2 == kept.shape[1]
-        inside = np.clip(size, 1, n - 1)  # coins may draw the empty or the whole set, whose weight is the constraint
+        inside = np.clip(
+            size, 1, n - 1
+        )  # coins may draw the empty or the whole set, whose weight is the constraint
         weights = (n - 1) / (inside * (n - inside))
         if enumerated or self.draw == "coins":
             weights = weights / _binomial(n, inside)

@@ -10,6 +10,7 @@ One autograd node serves a whole direction of a layer.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from rashomon.explain.secants import Axis, Linear, halves, inputs_only, middle, sigmoid_slope, tanh_slope
-from rashomon.explain.tracking import NoRuleError, Place, Tracker
+from rashomon.explain.tracking import NoRuleError, Place, Tracker, original_rows
 
 
 def _steps(length: int, reverse: bool) -> range:
@@ -203,34 +204,19 @@ def sequence_rule(direction: Direction, seen: Tracker, *args: Any) -> tuple[Tens
     per_direction = _weights_per_direction(weights, bias, layers, dropout, training, both_ways)
     if x.ndim != 3:
         raise NoRuleError
-    state = hidden if isinstance(hidden, (tuple, list)) else (hidden,)
-    outer = _outer(seen, {id(x): -3 if batch_first else -2} | {id(part): -2 for part in state}, x, *state)
-    x = x.transpose(0, 1) if batch_first else x
-    there, back = _rearranged(x.shape[1], outer, x.device)
-    state = tuple(part if outer == 1 else part.index_select(1, there) for part in state)
-    x = x if outer == 1 else x.index_select(1, there)
-    out, ends = run_layers(direction, x, state, weights, per_direction, both_ways, None)
-    if outer > 1:
-        out, ends = out.index_select(1, back), tuple(end.index_select(1, back) for end in ends)
-    out = out.transpose(0, 1) if batch_first else out
-    seen.note(out, Place(0 if batch_first else 1, outer=outer))
-    for end in ends:
-        seen.note(end, Place(1, outer=outer))
-    return out, *ends
-
-
-def _outer(seen: Tracker, dims: dict[int, int], *parts: Tensor) -> int:
-    """What lies in front of the batch, on which inputs and states must agree."""
-    axes = {(seen.axis(part), dims[id(part)]) for part in parts if seen.active(part)}
-    if any(axis.dim != dim for axis, dim in axes) or len({axis.outer for axis, _ in axes}) != 1:
+    state = tuple(hidden) if isinstance(hidden, (tuple, list)) else (hidden,)
+    outer = {seen.axis(part).outer for part in (x, *state) if seen.active(part)}
+    place = Place(1, outer=outer.pop())
+    time_first = x.transpose(0, 1) if batch_first else x
+    dim = -3 if batch_first else -2
+    if outer or (seen.active(x) and seen.axis(x).dim != dim) or not _alike(seen, state, place):
         raise NoRuleError
-    return next(iter(axes))[0].outer
-
-
-def _rearranged(size: int, outer: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """The order of rows that puts all inputs before all references, and the way back."""
-    there = torch.arange(size, device=device).view(outer, 2, -1).transpose(0, 1).flatten()
-    return there, there.argsort()
+    out, ends = _regularly(direction, time_first, state, weights, per_direction, both_ways, None, place)
+    out = out.transpose(0, 1) if batch_first else out
+    seen.note(out, replace(place, dim=0 if batch_first else 1))
+    for end in ends:
+        seen.note(end, place)
+    return out, *ends
 
 
 def _packed(
@@ -247,23 +233,53 @@ def _packed(
     both_ways: bool,
 ) -> tuple[Tensor, ...]:
     per_direction = _weights_per_direction(weights, bias, layers, dropout, training, both_ways)
-    place = seen.place_of(data)
-    if place is None or place.packed is None or place.outer > 1:
+    packed = seen.place_of(data)
+    if packed is None or packed.packed is None:
         raise NoRuleError
+    place = replace(packed, dim=1, packed=None)
+    state = tuple(hidden) if isinstance(hidden, (tuple, list)) else (hidden,)
     x, lengths = torch._VF._pad_packed_sequence(data, sizes, False, 0.0, -1)
-    order = torch.arange(x.shape[1], device=x.device) if place.order is None else place.order
-    back = order.argsort()
-    if not torch.equal(*lengths[back.cpu()].chunk(2)):
+    in_order = lengths[original_rows(place, x.shape[1]).argsort().cpu()]
+    if not torch.equal(*in_order.chunk(2)) or not _alike(seen, state, place):
         raise NoRuleError
-    keep = (torch.arange(len(x)).unsqueeze(1) < lengths[back.cpu()]).unsqueeze(2).to(x.device)
-    state = tuple(part.index_select(1, back) for part in _sorted_state(seen, hidden, place))
-    out, ends = run_layers(direction, x.index_select(1, back), state, weights, per_direction, both_ways, keep)
-    packed, _ = torch._VF._pack_padded_sequence(out.index_select(1, order), lengths, False)
-    ends = tuple(end.index_select(1, order) for end in ends)
-    seen.note(packed, place)
+    keep = (torch.arange(len(x)).unsqueeze(1) < in_order).unsqueeze(2).to(x.device)
+    out, ends = _regularly(direction, x, state, weights, per_direction, both_ways, keep, place)
+    result, _ = torch._VF._pack_padded_sequence(out, lengths, False)
+    seen.note(result, packed)
     for end in ends:
-        seen.note(end, Place(1, place.order))
-    return packed, *ends
+        seen.note(end, place)
+    return result, *ends
+
+
+def _alike(seen: Tracker, state: State, place: Place) -> bool:
+    """Do the initial states [layers * directions, 2B, H] have their rows in the order of the sequence?"""
+    for part in state:
+        own = seen.place_of(part) if seen.active(part) else None
+        size = part.shape[1]
+        if own and (own.dim != 1 or not torch.equal(original_rows(own, size), original_rows(place, size))):
+            return False
+    return True
+
+
+def _regularly(
+    direction: Direction,
+    x: Tensor,
+    state: State,
+    weights: Sequence[Tensor],
+    per_direction: int,
+    both_ways: bool,
+    keep: Tensor | None,
+    place: Place,
+) -> tuple[Tensor, State]:
+    """Run the layers with all inputs in front of all references, whatever the order of rows outside."""
+    if place.order is None and place.outer == 1:
+        return run_layers(direction, x, state, weights, per_direction, both_ways, keep)
+    rows = original_rows(place, x.shape[1]).to(x.device)
+    regular = rows.argsort()
+    state = tuple(part.index_select(1, regular) for part in state)
+    x = x.index_select(1, regular)
+    out, ends = run_layers(direction, x, state, weights, per_direction, both_ways, keep)
+    return out.index_select(1, rows), tuple(end.index_select(1, rows) for end in ends)
 
 
 def _weights_per_direction(
@@ -274,16 +290,6 @@ def _weights_per_direction(
     if projected or (training and dropout > 0 and layers > 1):
         raise NoRuleError
     return per_direction
-
-
-def _sorted_state(seen: Tracker, hidden: Any, like: Place) -> State:
-    """The initial states [layers * directions, 2B, H] of a packed sequence, sorted as it is."""
-    state = tuple(hidden) if isinstance(hidden, (tuple, list)) else (hidden,)
-    for part in state:
-        place = seen.place_of(part)
-        if place is not None and (place.dim != 1 or place.order is not like.order):
-            raise NoRuleError
-    return state
 
 
 def cell_rule(direction: Direction, seen: Tracker, x: Tensor, hidden: Any, *weights: Any) -> Any:

@@ -109,20 +109,20 @@ class DifferenceRules(TorchFunctionMode):
     def __init__(self) -> None:
         super().__init__()
         self.applied: Counter[str] = Counter()
-        self.missing: Counter[str] = Counter()
         self._seen = Tracker()
+        self.missing: Counter[str] = self._seen.strangers
         self._inside: list[Any] = []  # functions being run operation by operation
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         call = _read(func, args, kwargs or {})
-        if call.name in ASIDE or not torch.is_grad_enabled():
+        if call.name in ASIDE:
             return call.run()
         tracked = [t for t in tensors_in((args, call.kwargs)) if self._seen.place_of(t) is not None]
         if not tracked:
             return self._constant(call.run())
-        inner = self._inner(call)
+        inner = self._inner(call) if torch.is_grad_enabled() else None
         if inner is not None:
             self._inside.append(func)
             try:
@@ -148,6 +148,8 @@ class DifferenceRules(TorchFunctionMode):
         return result
 
     def _evaluate(self, call: Call, tracked: list[Tensor]) -> Any:
+        if not torch.is_grad_enabled():
+            return call.run()
         if call.name not in LINEAR and call.name not in RULES:
             result = call.run()
             self.missing.update([call.name] if any(out.requires_grad for out in tensors_in(result)) else [])

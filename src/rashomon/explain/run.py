@@ -17,7 +17,9 @@ from rashomon.explain.record import Explanation
 from rashomon.models.base import Model
 from rashomon.progress import progress
 
-CHUNK_TOKENS = 16_384  # how much text is on the table at once: enough to fill batches, little enough to stay flat
+CHUNK_TOKENS = (
+    16_384  # how much text is on the table at once: enough to fill batches, little enough to stay flat
+)
 DEFAULT_METHODS = ("attention", "lime", "integrated-gradients", "deeplift", "gradient-shap", "deep-shap")
 # Who computes what others can reuse goes first: conductance's path also holds integrated gradients.
 FIRST = ("layer-conductance",)

@@ -8,6 +8,7 @@ applied to it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from math import prod
@@ -15,6 +16,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import BackwardCFunction
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from rashomon.explain.secants import Axis, halves
@@ -134,24 +136,24 @@ def _matmul(dim: int, x: Tensor, args: tuple[Any, ...], out: Tensor) -> int | No
     return _aligned(dim, x, out)
 
 
+def original_rows(place: Place, size: int) -> Tensor:
+    """Which row of the doubled batch (all inputs, then all references) lies at each position."""
+    if place.order is not None:
+        return place.order
+    return torch.arange(size).view(2, place.outer, -1).transpose(0, 1).flatten()
+
+
 def _selected(place: Place, size: int, index: Tensor) -> Place:
-    """Rows taken from the batch: each knows its half and its number within the half."""
-    rows = torch.arange(size, device=index.device) if place.order is None else place.order
+    """Rows taken from the batch: do inputs and references still lie in equal blocks?"""
+    rows = original_rows(place, size).to(index.device)[index]
     half, within = rows >= size // 2, rows % (size // 2)
-    if place.outer > 1:
-        blocks = rows.view(place.outer, 2, -1)
-        half = (torch.zeros_like(blocks) + torch.arange(2, device=rows.device)[:, None]).flatten().bool()
-        within = (
-            torch.arange(size // 2, device=rows.device).view(place.outer, 1, -1).expand_as(blocks).flatten()
-        )
-    half, within = half[index], within[index]
     outer = int((half[1:] & ~half[:-1]).sum())
     if outer and len(index) % (2 * outer) == 0:
         sides, numbers = half.view(outer, 2, -1), within.view(outer, 2, -1)
         if not sides[:, 0].any() and sides[:, 1].all() and torch.equal(numbers[:, 0], numbers[:, 1]):
             return replace(place, order=None, outer=outer)
-    if place.outer == 1 and len(index) == size == len(index.unique()):
-        return replace(place, order=rows[index])  # sorted
+    if len(index) == size == len(index.unique()):
+        return replace(place, order=rows, outer=1)  # sorted
     return LOST
 
 
@@ -273,10 +275,13 @@ class Tracker:
     """Which tensors depend on the doubled input, and where their batch is.
 
     The doubled input is any tensor that requires grad, is no parameter and was not computed under the rules.
+    The results of a model's own autograd functions look the same, as torch does not show their calls: they are
+    taken to have the batch in front, and ``strangers`` counts them.
     """
 
     def __init__(self) -> None:
         self._places: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+        self.strangers: Counter[str] = Counter()
 
     def place_of(self, value: Any) -> Place | None:
         """None for constants: parameters, masks, and whatever was computed from them alone."""
@@ -287,6 +292,9 @@ class Tracker:
             return found
         if not (value.requires_grad and value.is_floating_point()):
             return None
+        made_by: object = value.grad_fn
+        if isinstance(made_by, BackwardCFunction):
+            self.strangers[type(made_by).__name__.removesuffix("Backward")] += 1
         source = Place(0) if value.ndim and value.shape[0] % 2 == 0 else LOST
         self._places[value] = source
         return source

@@ -9,6 +9,7 @@ differentiated); the measures of the same names work over ragged rows.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -108,17 +109,35 @@ def matched_heads_jsd(a: Array, b: Array, mask: Any = None) -> Array:
     Heads have no order, so a model whose heads are permuted is the same model and has distance 0. The mask
     [..., T] hides padding. Differentiable for tensors: the matching is found on the values.
     """
+    cost = _between_heads(jsd, a, b, mask)
+    return _chosen(cost, _matching(cost))
+
+
+def matched_heads_kl(a: Array, b: Array, mask: Any = None) -> Array:
+    """Mean KL(a || b) of the pairs of heads that `matched_heads_jsd` finds."""
+    return _chosen(_between_heads(kl, a, b, mask), _matching(_between_heads(jsd, a, b, mask)))
+
+
+def _between_heads(distance: Callable[..., Array], a: Array, b: Array, mask: Any) -> Array:
+    """Every head of one attention against every head of the other: [..., H, H]."""
     if a.shape != b.shape or a.ndim < 2:
         raise UserError("Attentions to match need the same shape [..., heads, tokens].")
     if mask is not None:
         mask = mask[..., None, None, :]
-    cost = jsd(a[..., :, None, :], b[..., None, :, :], mask)
-    heads = a.shape[-2]
+    return distance(a[..., :, None, :], b[..., None, :, :], mask)
+
+
+def _matching(cost: Array) -> Floats:
+    """The best one-to-one matching as weights [..., H, H]: 1/H for matched pairs, 0 for the others."""
     values = cost.detach().cpu().numpy() if isinstance(cost, torch.Tensor) else cost
+    heads = values.shape[-1]
     chosen = np.zeros((values.size // heads**2, heads, heads))
     for one, choice in zip(values.reshape(-1, heads, heads), chosen, strict=True):
         choice[linear_sum_assignment(one)] = 1.0 / heads
-    weights = chosen.reshape(values.shape)
+    return chosen.reshape(values.shape)
+
+
+def _chosen(cost: Array, weights: Floats) -> Array:
     if isinstance(cost, torch.Tensor):
         return (cost * torch.as_tensor(weights, dtype=cost.dtype, device=cost.device)).sum((-2, -1))
     return np.asarray((cost * weights).sum((-2, -1)))

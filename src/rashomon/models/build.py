@@ -71,7 +71,8 @@ def _builtin(spec: ModelSpec, dataset: Dataset, seed: int) -> Model:
 def _pretrained(spec: ModelSpec, dataset: Dataset, seed: int) -> Model:
     from rashomon.models.huggingface import HuggingFaceClassifier
 
-    return HuggingFaceClassifier.pretrained(spec.name, dataset.labels, seed, spec.max_length)
+    uniform = spec.weights == "uniform"
+    return HuggingFaceClassifier.pretrained(spec.name, dataset.labels, seed, spec.max_length, uniform)
 
 
 def _word_lists(spec: ModelSpec, dataset: Dataset) -> Iterator[list[str]]:

@@ -95,6 +95,19 @@ class AttentionClassifier(Model):
         contexts = weights @ hidden  # [S, B, heads, H]
         return self._decode(contexts, weights, hidden, batch, maps)
 
+    def decode_with(self, hidden: Tensor, weights: Tensor, batch: Batch) -> Tensor:
+        """Class logits ``[B, K, C]`` of the same token vectors ``[B, T, H]`` under other attentions.
+
+        ``weights`` are K alternatives ``[B, K, heads, T]``, each a distribution over the tokens of each side.
+        """
+        many = weights.flatten(1, 2)
+        sides = Layout(batch, self.pair).sides
+        contexts = torch.stack(
+            [(many * side.unsqueeze(1)) @ hidden for side in sides]
+        )  # [S, B, K * heads, H]
+        pooled = self._joined(contexts.unflatten(2, weights.shape[1:3]).flatten(3))
+        return cast(Tensor, self.decoder(pooled))
+
     def first_layer(self) -> nn.Module:
         return self.encoder.first_layer()
 
@@ -151,12 +164,7 @@ class AttentionClassifier(Model):
     def _decode(
         self, contexts: Tensor, weights: Tensor, hidden: Tensor, batch: Batch, maps: Maps | None
     ) -> Output:
-        pooled = contexts.flatten(2)  # [S, B, P]
-        if self.pair:
-            first, second = pooled
-            pooled = torch.cat((first, second, (first - second).abs(), first * second), -1)
-        else:
-            pooled = pooled[0]
+        pooled = self._joined(contexts.flatten(2))
         attention = weights.sum(0)
         return Output(
             logits=self.decoder(self.dropout(pooled)),
@@ -166,6 +174,13 @@ class AttentionClassifier(Model):
             layers=maps,
             readout=None if maps is None else attention.mean(1) / len(weights),
         )
+
+    def _joined(self, sides: Tensor) -> Tensor:
+        """``[S, ..., P]`` to what the decoder reads."""
+        if not self.pair:
+            return sides[0]
+        first, second = sides
+        return torch.cat((first, second, (first - second).abs(), first * second), -1)
 
     def _encode(self, example: Example) -> Encoding:
         if example.is_pair != self.pair:

@@ -24,12 +24,16 @@ from rashomon.errors import UserError
 from rashomon.models.base import Model, Output
 from rashomon.models.checkpoints import load_checkpoint, quiet
 from rashomon.models.probe import first_layer_of, probe, segments_of
+from rashomon.models.uniform import UNIFORM
 
 SETTINGS = "rashomon.json"  # beside the checkpoint's own files
 
 
 class HuggingFaceClassifier(Model):
-    """A network with its tokeniser. Single logits ``z`` are seen as two classes with logits ``[0, z]``."""
+    """A network with its tokeniser. Single logits ``z`` are seen as two classes with logits ``[-z/2, z/2]``.
+
+    ``uniform`` freezes its self-attention to uniform weights.
+    """
 
     def __init__(
         self,
@@ -37,8 +41,10 @@ class HuggingFaceClassifier(Model):
         tokenizer: PreTrainedTokenizerBase,
         labels: Sequence[str] | None = None,
         max_length: int = 512,
+        uniform: bool = False,
     ) -> None:
         super().__init__()
+        self.uniform = uniform
         self.network, self.tokenizer = network, tokenizer
         self.labels = tuple(labels) if labels else _labels(network)
         self.traits = probe(network, tokenizer)
@@ -59,11 +65,16 @@ class HuggingFaceClassifier(Model):
 
     @classmethod
     def pretrained(
-        cls, source: str | Path, labels: Sequence[str], seed: int, max_length: int = 512
+        cls,
+        source: str | Path,
+        labels: Sequence[str],
+        seed: int,
+        max_length: int = 512,
+        uniform: bool = False,
     ) -> HuggingFaceClassifier:
         """A classifier to be fine-tuned; its head is fresh, from the seed, unless the checkpoint's fits."""
         checkpoint = load_checkpoint(source, seed, tuple(labels))
-        return cls(checkpoint.network, checkpoint.tokenizer, labels, max_length)
+        return cls(checkpoint.network, checkpoint.tokenizer, labels, max_length, uniform)
 
     def encode(self, examples: Sequence[Example]) -> list[Encoding]:
         for example in examples:
@@ -114,7 +125,7 @@ class HuggingFaceClassifier(Model):
         with quiet():
             self.network.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
-        settings = {"labels": list(self.labels), "max_length": self.max_length}
+        settings = {"labels": list(self.labels), "max_length": self.max_length, "uniform": self.uniform}
         (folder / SETTINGS).write_text(json.dumps(settings, ensure_ascii=False), encoding="utf-8")
 
     def _inputs(self, batch: Batch, embeddings: Tensor | None) -> dict[str, Tensor]:
@@ -128,7 +139,7 @@ class HuggingFaceClassifier(Model):
 
     def _choose_kernel(self, eager: bool) -> None:
         """Fused attention is faster on long texts but keeps its weights to itself."""
-        wanted = "eager" if eager else "sdpa"
+        wanted = UNIFORM if self.uniform else "eager" if eager else "sdpa"
         if self.network.config._attn_implementation != wanted:
             self.network.set_attn_implementation(wanted)
 

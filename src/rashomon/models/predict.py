@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from rashomon.data.batches import Rows
 from rashomon.data.example import Example
-from rashomon.models.base import Model
+from rashomon.models.base import Model, without_attention
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Predictions:
 
     @property
     def classes(self) -> NDArray[np.int64]:
-        return self.probabilities.argmax(1)
+        return np.asarray(self.probabilities.argmax(1), dtype=np.int64)
 
 
 @contextmanager
@@ -45,7 +45,8 @@ def predict(model: Model, rows: Rows, attention: bool = False, token_budget: int
     count, width = rows.whole.ids.shape
     probabilities = torch.zeros(count, model.classes, dtype=torch.float64)
     weights: Tensor | None = None
-    with evaluating(model), torch.inference_mode():
+    telling = nullcontext() if attention else without_attention(model)
+    with evaluating(model), torch.inference_mode(), telling:
         for index in rows.in_order(token_budget):
             output = model(rows.batch(index))
             probabilities[index] = output.probabilities.double().cpu()

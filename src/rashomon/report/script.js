@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  const PAGE = 10;
+  const PAGE = window.innerWidth < 600 ? 5 : 10; // examples shown at a time
   const get = (id) => document.getElementById(id);
 
   // Everything from the data becomes a text node here; there is no other way onto the page.

@@ -21,16 +21,8 @@ from rashomon.measures.agreement import kendall_matrix
 from rashomon.measures.base import Floats, Ragged
 from rashomon.studies.base import Distributions, Finding, Matrix, Plot, Series, Study, studies
 from rashomon.studies.context import Context
-from rashomon.studies.witnesses import (
-    Ask,
-    Testimony,
-    configuration_of,
-    hear,
-    is_signed,
-    number,
-    summary_row,
-    warnings_of,
-)
+from rashomon.studies.tables import FLOOR, Row, number, ranked_rows, summarise_by
+from rashomon.studies.witnesses import Ask, Testimony, configuration_of, hear, is_signed, warnings_of
 
 MEASURES = (
     "kendall",
@@ -47,7 +39,6 @@ MEASURES = (
     "rank-top-5",
     "sign-agreement",
 )
-FLOOR = "random"
 
 
 @studies.register("agreement")
@@ -125,11 +116,7 @@ def _compare(
 
 def summarise_pairs(instances: pd.DataFrame) -> pd.DataFrame:
     """Mean, spread and interval of every pair and measure over texts and seeds."""
-    rows = []
-    for (measure, first, second), group in instances.groupby(["measure", "first", "second"], sort=False):
-        by_seed = [part["value"].to_numpy() for _, part in group.groupby("seed")]
-        rows.append({"measure": measure, "first": first, "second": second, **summary_row(by_seed)})
-    return pd.DataFrame(rows)
+    return summarise_by(instances, ["measure", "first", "second"])
 
 
 def mean_by_example(instances: pd.DataFrame) -> dict[str, float]:
@@ -140,7 +127,7 @@ def mean_by_example(instances: pd.DataFrame) -> dict[str, float]:
 
 def agreement(told: Explanations, measures: Sequence[str] = ("kendall", "pearson")) -> pd.DataFrame:
     """The agreement of explanations already in hand, as a table."""
-    return summarise_pairs(agreement_table(Testimony(0, None, (), told, ()), measures))
+    return summarise_pairs(agreement_table(Testimony(0, None, (), told), measures))
 
 
 def _without_floor(table: pd.DataFrame) -> pd.Series:
@@ -148,11 +135,11 @@ def _without_floor(table: pd.DataFrame) -> pd.Series:
 
 
 def _verdict(summary: pd.DataFrame, methods: Sequence[str]) -> str:
-    taus = summary[(summary["measure"] == "kendall") & _without_floor(summary)].dropna(subset=["mean"])
-    if taus.empty:
+    rows = ranked_rows(summary[(summary["measure"] == "kendall") & _without_floor(summary)])
+    if not rows:
         return "Agreement is undefined on every text."
-    best, worst = taus.loc[taus["mean"].idxmax()], taus.loc[taus["mean"].idxmin()]
-    overall = taus["mean"].mean()
+    best, worst = rows[-1], rows[0]
+    overall = sum(row["mean"] for row in rows) / len(rows)
     word = "mostly agree" if overall >= 0.6 else "partly agree" if overall >= 0.3 else "hardly agree"
     return (
         f"The {len(methods)} methods {word}: mean Kendall tau {overall:.2f} over pairs, "
@@ -166,7 +153,8 @@ def _matrix(summary: pd.DataFrame, methods: Sequence[str], names: Sequence[str])
     details: dict[str, list[list[str]]] = {}
     ranges: dict[str, tuple[float, float]] = {}
     for name in names:
-        cells = {(row["first"], row["second"]): row for _, row in summary[summary["measure"] == name].iterrows()}
+        rows = ranked_rows(summary[summary["measure"] == name], defined=False)
+        cells = {(row["first"], row["second"]): row for row in rows}
         layers[name], details[name] = [], []
         for a in methods:
             found = [cells[(a, b)] if (a, b) in cells else cells.get((b, a)) for b in methods]
@@ -178,7 +166,7 @@ def _matrix(summary: pd.DataFrame, methods: Sequence[str], names: Sequence[str])
     return Matrix("Agreement of every pair", columns, columns, layers, ranges, details, caption)
 
 
-def _cell(row: pd.Series) -> str:
+def _cell(row: Row) -> str:
     undefined = f", {int(row['undefined'])} undefined" if row["undefined"] else ""
     return f"{number(row)}, n = {int(row['n'])}{undefined}"
 
@@ -203,7 +191,9 @@ def _distributions(instances: pd.DataFrame, methods: Sequence[str]) -> Distribut
 
 def _by_length(instances: pd.DataFrame, methods: Sequence[str], bins: int = 5) -> Plot:
     taus = _taus(instances).dropna(subset=["value"])
-    edges = np.unique(np.quantile(taus["tokens"], np.linspace(0, 1, bins + 1))) if len(taus) else np.array([0, 1])
+    edges = (
+        np.unique(np.quantile(taus["tokens"], np.linspace(0, 1, bins + 1))) if len(taus) else np.array([0, 1])
+    )
     series = []
     for method in methods:
         own = _of_method(taus, method).groupby(["seed", "example"])[["tokens", "value"]].mean()

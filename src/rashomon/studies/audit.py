@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 
 from rashomon.data import Dataset, Example, words_of
 from rashomon.errors import UserError
-from rashomon.explain import explain, explainers
+from rashomon.explain import Explanations, explain, explainers
 from rashomon.models.base import Model
-from rashomon.progress import progress
+from rashomon.progress import progress, silence
 from rashomon.runs.store import library_versions
 from rashomon.studies.agreement import Agreement, mean_by_example
 from rashomon.studies.base import Audit, Finding, Study
@@ -47,13 +47,16 @@ def run_audit(context: Context, settings: AuditSettings, command: str = "rashomo
     started = time.monotonic()
     data = context.dataset(settings.subject.dataset)
     model = context.models(settings.subject)[0].model
+    warnings: list[str] = []
+    if settings.subject.checkpoint is not None:
+        data = in_model_labels(data, model, warnings)
+        settings = replace(settings, subject=replace(settings.subject, dataset=context.adopt(data)))
     settings = replace(settings, split=_split(data, settings.split))
     examples = draw(data, settings.split, settings.instances, settings.subject.seeds[0])
     for method in settings.methods:
         explainers.get(method)  # a wrong name is told before any work is done
     plan = _plan(settings, data, examples, model)
     findings: list[Finding] = []
-    warnings: list[str] = []
     with progress("auditing", len(plan)) as advance:
         for name, study in plan.items():
             if name in settings.without:
@@ -68,7 +71,11 @@ def run_audit(context: Context, settings: AuditSettings, command: str = "rashomo
         raise UserError(f"No study fits this model and these data: {'; '.join(warnings)}")
     methods, _ = answerable(settings.methods, model)
     told = context.explanations(
-        model, examples, methods, seed=settings.subject.seeds[0], background=background(data, settings.subject.seeds[0])
+        model,
+        examples,
+        methods,
+        seed=settings.subject.seeds[0],
+        background=background(data, settings.subject.seeds[0]),
     )
     costs = measure_costs(model, examples, methods, background(data, 0))
     judged = verdicts(methods, {finding.study: finding for finding in findings}, costs)
@@ -90,6 +97,29 @@ def run_audit(context: Context, settings: AuditSettings, command: str = "rashomo
         command=command,
         seconds=time.monotonic() - started,
     )
+
+
+def in_model_labels(data: Dataset, model: Model, warnings: list[str]) -> Dataset:
+    """The data with labels counted as the model counts its classes: by name where the names are the same."""
+    if data.labels == model.labels or not data.labels:
+        return data
+    if set(data.labels) <= set(model.labels):
+        places = [model.labels.index(label) for label in data.labels]
+    elif len(data.labels) == model.classes:
+        warnings.append(
+            f"The labels {', '.join(data.labels)} were taken for the model's {', '.join(model.labels)}, in order."
+        )
+        places = list(range(model.classes))
+    else:
+        warnings.append("The data's labels are not the model's, so nothing that needs labels was done.")
+        places = []
+    splits = {
+        split: tuple(
+            replace(e, label=places[e.label] if e.label is not None and places else None) for e in data[split]
+        )
+        for split in data
+    }
+    return Dataset(data.name, splits, model.labels, data.notes)
 
 
 def _plan(
@@ -123,11 +153,12 @@ def measure_costs(
     """Seconds a text, each method alone on the same few texts."""
     few = examples[:TIMED_TEXTS]
     costs = {}
-    for method in methods:
-        explain(model, few[:1], [method], background=behind)  # compiles and warms up
-        started = time.perf_counter()
-        explain(model, few, [method], background=behind)
-        costs[method] = (time.perf_counter() - started) / len(few)
+    with silence():
+        for method in methods:
+            explain(model, few[:1], [method], background=behind)  # compiles and warms up
+            started = time.perf_counter()
+            explain(model, few, [method], background=behind)
+            costs[method] = (time.perf_counter() - started) / len(few)
     return costs
 
 
@@ -155,3 +186,22 @@ def _marked_spans(example: Example) -> list[tuple[int, int, int]]:
     return spans
 
 
+def single_finding(finding: Finding, command: str) -> Audit:
+    """One study as a report of its own."""
+    return Audit(
+        title=finding.study,
+        model="",
+        dataset="",
+        summary=finding.verdict,
+        verdicts=(),
+        findings=(finding,),
+        explanations=Explanations(),
+        example_agreement={},
+        gold_labels={},
+        rationales={},
+        warnings=(),
+        configuration=finding.configuration,
+        versions=library_versions(),
+        command=command,
+        seconds=0.0,
+    )

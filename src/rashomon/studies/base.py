@@ -30,7 +30,9 @@ class Matrix:
     columns: tuple[str, ...]
     layers: Mapping[str, Sequence[Sequence[float]]]  # measure -> rows of values, NaN where undefined
     ranges: Mapping[str, tuple[float, float]]  # measure -> what the colours span
-    details: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)  # shown with a cell: n, interval
+    details: Mapping[str, Sequence[Sequence[str]]] = field(
+        default_factory=dict
+    )  # shown with a cell: n, interval
     caption: str = ""
 
 

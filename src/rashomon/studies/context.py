@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rashomon.data import Dataset, Example, load_dataset
 from rashomon.data.example import fingerprint
-from rashomon.data.files import load_file, load_files
+from rashomon.data.files import load_file, load_files, read_examples
 from rashomon.data.preprocess import apply_dataset_steps
 from rashomon.errors import UserError
 from rashomon.explain import Explainer, Explanations, explain, make_explainer
@@ -41,7 +41,6 @@ class Context:
     workers: int | None = None
     backend: Backend = "processes"
     given_model: Model | None = None
-    given_dataset: Dataset | None = None
     _datasets: dict[DatasetSpec, Dataset] = field(default_factory=dict)
 
     def dataset(self, spec: DatasetSpec) -> Dataset:
@@ -50,12 +49,18 @@ class Context:
             self._datasets[spec] = apply_dataset_steps(self._read(spec), spec.keep)
         return self._datasets[spec]
 
+    def adopt(self, dataset: Dataset) -> DatasetSpec:
+        """Hand over a dataset; the specification that is returned leads to it."""
+        spec = DatasetSpec(name=GIVEN)
+        self._datasets[spec] = dataset
+        return spec
+
     def _read(self, spec: DatasetSpec) -> Dataset:
-        if spec.name == GIVEN:
-            assert self.given_dataset is not None
-            return self.given_dataset
+        if spec.file is not None and not spec.labelled:  # nothing is trained, so every row can be looked at
+            examples, labels = read_examples(spec.file, spec.columns, require_labels=False)
+            return Dataset(spec.name, {"test": tuple(examples)}, tuple(labels))
         if spec.file is not None:
-            return load_file(spec.file, spec.columns, seed=spec.seed, require_labels=spec.labelled)
+            return load_file(spec.file, spec.columns, seed=spec.seed)
         if spec.train is not None:
             return load_files(spec.train, spec.dev, spec.test, spec.columns, seed=spec.seed)
         lexicon = Path(spec.lexicon) if spec.lexicon else None

@@ -19,24 +19,15 @@ from rashomon.data.batches import Bools
 from rashomon.errors import UserError
 from rashomon.explain import Engine, Explanations
 from rashomon.explain.engine import Perturbation
-from rashomon.measures.significance import holm_bonferroni, wilcoxon_test
-from rashomon.measures.erasure import comprehensiveness, sufficiency, top_masks
 from rashomon.measures.base import Floats, Ragged
+from rashomon.measures.erasure import comprehensiveness, sufficiency, top_masks
 from rashomon.models.base import Model
 from rashomon.studies.base import Finding, Plot, Series, Study, studies
 from rashomon.studies.context import Context
-from rashomon.studies.witnesses import (
-    Ask,
-    Testimony,
-    configuration_of,
-    hear,
-    is_signed,
-    number,
-    summary_row,
-    warnings_of,
-)
+from rashomon.studies.tables import FLOOR, against_floor, number, ranked_rows
+from rashomon.studies.witnesses import Ask, Testimony, configuration_of, hear, is_signed, warnings_of
 
-FLOORS = ("random", "trivial")
+FLOORS = (FLOOR, "trivial")
 ERASER = (0.01, 0.05, 0.10, 0.20, 0.50)
 
 
@@ -53,7 +44,9 @@ class Erasure(Study):
 
     def run(self, context: Context) -> Finding:
         if self.ask.stored is not None and self.ask.subject.checkpoint is None:
-            raise UserError("Erasure asks the model again: give the model that the stored explanations are of.")
+            raise UserError(
+                "Erasure asks the model again: give the model that the stored explanations are of."
+            )
         heard = hear(context, self.ask, extra=() if self.ask.stored else FLOORS)
         if self.ask.stored is not None:
             heard = [_with_model(context, self.ask, testimony) for testimony in heard]
@@ -74,21 +67,10 @@ class Erasure(Study):
         return erase(testimony.model, testimony, self.fractions, self.perturbation)
 
     def _summary(self, instances: pd.DataFrame) -> pd.DataFrame:
-        """AOPC per method and measure, tested against the random order, Holm-adjusted over methods."""
-        means = instances.groupby(["measure", "method", "seed", "example"], sort=False)["value"].mean()
-        table = means.reset_index()
-        rows = []
-        for (measure, method), group in table.groupby(["measure", "method"], sort=False):
-            by_seed = [part["value"].to_numpy() for _, part in group.groupby("seed")]
-            floor = table[(table["measure"] == measure) & (table["method"] == "random")]
-            better = "greater" if measure == "comprehensiveness" else "less"
-            p = np.nan
-            if method not in FLOORS and len(floor) == len(group):
-                p = wilcoxon_test(group["value"].to_numpy(), floor["value"].to_numpy(), alternative=better).p
-            rows.append({"method": method, "measure": measure, **summary_row(by_seed), "p_against_random": p})
-        summary = pd.DataFrame(rows)
-        summary["p_holm"] = holm_bonferroni(summary["p_against_random"].to_numpy()).p
-        return summary
+        """AOPC, the mean over thresholds, per method and measure."""
+        keys = ["measure", "method", "seed", "example"]
+        means = instances.groupby(keys, sort=False)["value"].mean().reset_index()
+        return against_floor(means, FLOORS, lower_is_better=("sufficiency",))
 
 
 def erase(
@@ -114,7 +96,10 @@ def erase(
             kept.append(rows)
         targets = np.array([item.target for item in explained])
         probabilities = np.stack(
-            [softmax(logits, axis=1)[:, t] for logits, t in zip(engine.logits(encodings, kept, how), targets, strict=True)]
+            [
+                softmax(logits, axis=1)[:, t]
+                for logits, t in zip(engine.logits(encodings, kept, how), targets, strict=True)
+            ]
         )
         parts += _erased(testimony.seed, method, ids, probabilities, fractions)
     return pd.concat(parts, ignore_index=True)
@@ -155,20 +140,23 @@ def _with_model(context: Context, ask: Ask, testimony: Testimony) -> Testimony:
     by_id = {example.id: example for split in data for example in data[split]}
     missing = [i for i in testimony.told.example_ids if i not in by_id]
     if missing:
-        raise UserError(f"The stored explanations are of texts that {data.name} does not have, such as {missing[0]!r}.")
+        raise UserError(
+            f"The stored explanations are of texts that {data.name} does not have, such as {missing[0]!r}."
+        )
     examples = tuple(by_id[i] for i in testimony.told.example_ids)
-    return Testimony(testimony.seed, context.models(ask.subject)[0].model, examples, testimony.told, ())
+    return Testimony(testimony.seed, context.models(ask.subject)[0].model, examples, testimony.told)
 
 
 def _verdict(summary: pd.DataFrame) -> str:
-    gone = summary[(summary["measure"] == "comprehensiveness") & ~summary["method"].isin(FLOORS)]
-    if gone.empty:
+    gone = summary[summary["measure"] == "comprehensiveness"]
+    rows = ranked_rows(gone[~gone["method"].isin(FLOORS)])
+    if not rows:
         return "No method was tested."
-    best, worst = gone.loc[gone["mean"].idxmax()], gone.loc[gone["mean"].idxmin()]
-    beaten = gone[gone["p_holm"] < 0.05]["method"].tolist()
-    floor = summary[(summary["measure"] == "comprehensiveness") & (summary["method"] == "random")]
-    against = f", against {number(floor.iloc[0])} for a random order" if len(floor) else ""
-    tail = f" {len(beaten)} of {len(gone)} methods beat the random order." if len(floor) else ""
+    best, worst = rows[-1], rows[0]
+    floor = ranked_rows(gone[gone["method"] == FLOOR])
+    against = f", against {number(floor[0])} for a random order" if floor else ""
+    beaten = sum(row["p_holm"] < 0.05 for row in rows)
+    tail = f" {beaten} of {len(rows)} methods beat the random order." if floor else ""
     return (
         f"Erasing the top tokens costs the prediction most under {best['method']} ({number(best)}) and least "
         f"under {worst['method']} ({number(worst)}){against}.{tail}"

@@ -21,6 +21,7 @@ from rashomon.models.predict import predict, rows_of
 from rashomon.studies.base import Distributions, Finding, Study, studies
 from rashomon.studies.context import Context
 from rashomon.studies.subject import Subject
+from rashomon.studies.tables import summary_row
 from rashomon.studies.witnesses import configuration_of
 from rashomon.training.train import Trained
 
@@ -45,7 +46,9 @@ class Necessity(Study):
         variants = {"learned": self.subject, "uniform": self.subject.with_model(weights="uniform")}
         trained = dict(zip(variants, context.trained(list(variants.values())), strict=True))
         correct = {name: self._correct(data, models) for name, models in trained.items()}
-        instances = pd.concat([table.assign(attention=name) for name, table in correct.items()], ignore_index=True)
+        instances = pd.concat(
+            [table.assign(attention=name) for name, table in correct.items()], ignore_index=True
+        )
         seeds = self._seeds(trained)
         comparison = self._compare(correct)
         return Finding(
@@ -53,7 +56,12 @@ class Necessity(Study):
             question=self.question,
             verdict=_verdict(seeds, comparison),
             configuration=configuration_of(self),
-            tables={"summary": _summary(seeds), "comparison": comparison, "seeds": seeds, "instances": instances},
+            tables={
+                "summary": _summary(seeds),
+                "comparison": comparison,
+                "seeds": seeds,
+                "instances": instances,
+            },
             figures=(_figure(seeds),),
         )
 
@@ -63,7 +71,9 @@ class Necessity(Study):
         parts = []
         for seed, trained in zip(self.subject.seeds, models, strict=True):
             classes = predict(trained.model, rows_of(trained.model, data[self.split])).classes
-            parts.append(pd.DataFrame({"seed": seed, "example": ids, "correct": (classes == labels).astype(float)}))
+            parts.append(
+                pd.DataFrame({"seed": seed, "example": ids, "correct": (classes == labels).astype(float)})
+            )
         return pd.concat(parts, ignore_index=True)
 
     def _seeds(self, trained: dict[str, list[Trained]]) -> pd.DataFrame:
@@ -71,51 +81,54 @@ class Necessity(Study):
         for name, models in trained.items():
             for seed, done in zip(self.subject.seeds, models, strict=True):
                 scores = done.scores[self.split]
-                rows.append({"attention": name, "seed": seed, **{figure: scores[figure] for figure in FIGURES}})
+                rows.append(
+                    {"attention": name, "seed": seed, **{figure: scores[figure] for figure in FIGURES}}
+                )
         return pd.DataFrame(rows)
 
     def _compare(self, correct: dict[str, pd.DataFrame]) -> pd.DataFrame:
         """McNemar's test seed by seed, and a permutation test of each text's mean over seeds."""
         rows = []
         for seed in self.subject.seeds:
-            pair = [correct[n][correct[n]["seed"] == seed]["correct"].to_numpy() for n in ("learned", "uniform")]
+            pair = [
+                correct[n][correct[n]["seed"] == seed]["correct"].to_numpy() for n in ("learned", "uniform")
+            ]
             test = mcnemar_test(*pair)
-            rows.append({"seed": str(seed), "test": test.test, "n": test.n, "difference": test.difference, "p": test.p})
+            rows.append(
+                {
+                    "seed": str(seed),
+                    "test": test.test,
+                    "n": test.n,
+                    "difference": test.difference,
+                    "p": test.p,
+                }
+            )
         means = [correct[n].groupby("example", sort=False)["correct"].mean() for n in ("learned", "uniform")]
         test = permutation_test(means[0].to_numpy(), means[1].to_numpy())
-        rows.append({"seed": "all", "test": test.test, "n": test.n, "difference": test.difference, "p": test.p})
+        rows.append(
+            {"seed": "all", "test": test.test, "n": test.n, "difference": test.difference, "p": test.p}
+        )
         return pd.DataFrame(rows)
 
 
 def _summary(seeds: pd.DataFrame) -> pd.DataFrame:
-    rows = []
-    for figure in FIGURES:
-        for name, group in seeds.groupby("attention", sort=False):
-            values = group[figure]
-            rows.append(
-                {
-                    "figure": figure,
-                    "attention": name,
-                    "n": int(values.notna().sum()),
-                    "undefined": int(values.isna().sum()),
-                    "mean": values.mean(),
-                    "std": values.std(),
-                    "low": values.min(),
-                    "high": values.max(),
-                }
-            )
+    long = seeds.melt(id_vars=["attention", "seed"], value_vars=list(FIGURES), var_name="figure")
+    rows = [
+        {"figure": figure, "attention": name} | summary_row([group["value"].to_numpy(dtype=np.float64)])
+        for (figure, name), group in long.groupby(["figure", "attention"], sort=False)
+    ]
     return pd.DataFrame(rows)
 
 
 def _verdict(seeds: pd.DataFrame, comparison: pd.DataFrame) -> str:
-    means = seeds.groupby("attention")[["accuracy", "f1"]].mean()
-    overall = comparison[comparison["seed"] == "all"].iloc[0]
+    means = seeds.groupby("attention")["accuracy"].mean().to_dict()
+    overall = comparison[comparison["seed"] == "all"].to_dict("records")[0]
     needed = overall["p"] < 0.05 and overall["difference"] > 0
     words = "The model needs its attention" if needed else "Attention is not needed here"
     tail = "" if needed else ", so its weights have little to explain"
     return (
-        f"{words}{tail}: accuracy {means.loc['learned', 'accuracy']:.3f} with learned weights, "
-        f"{means.loc['uniform', 'accuracy']:.3f} with uniform ones "
+        f"{words}{tail}: accuracy {means['learned']:.3f} with learned weights, "
+        f"{means['uniform']:.3f} with uniform ones "
         f"(difference {overall['difference']:+.3f}, p = {overall['p']:.3f}, {int(overall['n'])} texts)."
     )
 

@@ -17,7 +17,8 @@ from rashomon.measures.agreement import kendall
 from rashomon.measures.base import Floats, Ragged
 from rashomon.studies.base import Distributions, Finding, Study, studies
 from rashomon.studies.context import Context
-from rashomon.studies.witnesses import Ask, Testimony, configuration_of, hear, number, summary_row, warnings_of
+from rashomon.studies.tables import number, ranked_rows, spread_by_method, summarise_by
+from rashomon.studies.witnesses import Ask, Testimony, configuration_of, hear, warnings_of
 
 SAMPLING, MODEL = "another sampling seed", "another model seed"
 SHIFT = 1000  # how far the second seed lies from the first
@@ -41,7 +42,7 @@ class NoiseCeiling(Study):
         else:
             parts.append(self._model(context, first, notes))
         instances = pd.concat([part for part in parts if len(part)], ignore_index=True)
-        summary = _summary(instances)
+        summary = summarise_by(instances, ["against", "method"])
         return Finding(
             study=self.name,
             question=self.question,
@@ -57,10 +58,10 @@ class NoiseCeiling(Study):
         rows = []
         noisy = tuple(m for m in first[0].told.methods if make_explainer(m).stochastic)
         again = hear(context, replace(self.ask, methods=noisy), seed_shift=SHIFT) if noisy else []
-        for number_, testimony in enumerate(first):
+        for position, testimony in enumerate(first):
             for method in testimony.told.methods:
                 told = testimony.told.by_method(method)
-                other = again[number_].told.by_method(method) if method in noisy else told
+                other = again[position].told.by_method(method) if method in noisy else told
                 values = self_agreement(told, other)
                 rows.append(_rows(testimony.seed, method, SAMPLING, told.example_ids, values))
         return pd.concat(rows, ignore_index=True)
@@ -71,9 +72,15 @@ class NoiseCeiling(Study):
         rows = []
         for testimony, trained in zip(first, context.models(shifted), strict=True):
             methods = testimony.told.methods
-            other = context.explanations(trained.model, testimony.examples, methods, seed=testimony.seed)
+            other = context.explanations(
+                trained.model, testimony.examples, methods, seed=testimony.seed, background=testimony.behind
+            )
             classes = {item.example_id: item.target for item in other}
-            same = [i.example_id for i in testimony.told.by_method(methods[0]) if classes[i.example_id] == i.target]
+            same = [
+                i.example_id
+                for i in testimony.told.by_method(methods[0])
+                if classes[i.example_id] == i.target
+            ]
             notes.append(
                 f"Model seed {testimony.seed + SHIFT} predicts the same class on {len(same)} of "
                 f"{len(testimony.examples)} texts; only those are compared."
@@ -97,28 +104,19 @@ def _rows(seed: int, method: str, against: str, ids: tuple[str, ...], values: Fl
     return pd.DataFrame({"seed": seed, "example": ids, "method": method, "against": against, "value": values})
 
 
-def _summary(instances: pd.DataFrame) -> pd.DataFrame:
-    rows = []
-    for (against, method), group in instances.groupby(["against", "method"], sort=False):
-        by_seed = [part["value"].to_numpy() for _, part in group.groupby("seed")]
-        rows.append({"method": method, "against": against, "measure": "kendall", **summary_row(by_seed)})
-    return pd.DataFrame(rows)
-
-
 def _verdict(summary: pd.DataFrame) -> str:
     words = []
-    for against, group in summary.dropna(subset=["mean"]).groupby("against", sort=False):
-        worst = group.loc[group["mean"].idxmin()]
-        words.append(f"under {against} the least stable is {worst['method']} at {number(worst)}")
-    return f"Agreement of each method with itself (Kendall tau): {'; '.join(words)}." if words else "Undefined."
+    for against, group in summary.groupby("against", sort=False):
+        if rows := ranked_rows(group):
+            words.append(f"under {against} the least stable is {rows[0]['method']} at {number(rows[0])}")
+    return (
+        f"Agreement of each method with itself (Kendall tau): {'; '.join(words)}." if words else "Undefined."
+    )
 
 
 def _figures(instances: pd.DataFrame) -> tuple[Distributions, ...]:
-    figures = []
-    for against, group in instances.groupby("against", sort=False):
-        groups = {
-            str(method): part["value"].dropna().tolist() for method, part in group.groupby("method", sort=False)
-        }
-        caption = "One is perfect repetition."
-        figures.append(Distributions(f"Against {against}", groups, "Kendall tau", caption, (-1.0, 1.0)))
-    return tuple(figures)
+    caption = "One is perfect repetition."
+    return tuple(
+        spread_by_method(group, f"Against {against}", "Kendall tau", caption, (-1.0, 1.0))
+        for against, group in instances.groupby("against", sort=False)
+    )

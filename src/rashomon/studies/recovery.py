@@ -18,15 +18,22 @@ from rashomon.data import Example
 from rashomon.errors import UserError
 from rashomon.explain import Explanation
 from rashomon.measures import measures
-from rashomon.measures.significance import holm_bonferroni, wilcoxon_test
 from rashomon.measures.base import Floats, Ragged
 from rashomon.studies.base import Distributions, Finding, Study, studies
 from rashomon.studies.context import Context
-from rashomon.studies.witnesses import Ask, Testimony, configuration_of, hear, number, summary_row, warnings_of
+from rashomon.studies.tables import FLOOR, against_floor, number, ranked_rows, spread_by_method
+from rashomon.studies.witnesses import Ask, Testimony, configuration_of, hear, warnings_of
 
-MEASURES = ("average-precision", "precision-at-1", "precision-at-5", "perfect-top-k", "token-f1", "iou-f1", "auprc")
+MEASURES = (
+    "average-precision",
+    "precision-at-1",
+    "precision-at-5",
+    "perfect-top-k",
+    "token-f1",
+    "iou-f1",
+    "auprc",
+)
 NEUTRAL = 2  # sst's middle label of five
-FLOOR = "random"
 
 
 @studies.register("recovery")
@@ -47,7 +54,7 @@ class Recovery(Study):
         instances = pd.concat([self._instances(t, by_id) for t in heard], ignore_index=True)
         if instances.empty:
             raise UserError(f"No correctly classified text of {data.name} has a rationale to recover.")
-        summary = _summary(instances)
+        summary = against_floor(instances)
         used = instances[["seed", "example"]].drop_duplicates()
         asked = sum(len(t.told.example_ids) for t in heard)
         note = f"{len(used)} of {asked} texts have a rationale and are classified correctly; the others are left out."
@@ -74,7 +81,9 @@ class Recovery(Study):
                     continue
                 where, marks = truth
                 scores = item.scores[where]
-                rows.append((item.example_id, np.abs(scores) if self.ranking == "magnitude" else scores, marks))
+                rows.append(
+                    (item.example_id, np.abs(scores) if self.ranking == "magnitude" else scores, marks)
+                )
             if rows:
                 parts.append(self._measured(testimony.seed, method, rows))
         return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
@@ -128,27 +137,14 @@ def _from_phrases(example: Example) -> tuple[int, ...] | None:
     )
 
 
-def _summary(instances: pd.DataFrame) -> pd.DataFrame:
-    rows = []
-    for (measure, method), group in instances.groupby(["measure", "method"], sort=False):
-        by_seed = [part["value"].to_numpy() for _, part in group.groupby("seed")]
-        floor = instances[(instances["measure"] == measure) & (instances["method"] == FLOOR)]
-        p = np.nan
-        if method != FLOOR and len(floor) == len(group):
-            p = wilcoxon_test(group["value"].to_numpy(), floor["value"].to_numpy(), alternative="greater").p
-        rows.append({"method": method, "measure": measure, **summary_row(by_seed), "p_against_random": p})
-    summary = pd.DataFrame(rows)
-    summary["p_holm"] = holm_bonferroni(summary["p_against_random"].to_numpy()).p
-    return summary
-
-
 def _verdict(summary: pd.DataFrame) -> str:
-    table = summary[(summary["measure"] == "average-precision") & (summary["method"] != FLOOR)]
-    if table.empty:
+    table = summary[summary["measure"] == "average-precision"]
+    rows = ranked_rows(table[table["method"] != FLOOR])
+    if not rows:
         return "No method was tested."
-    best, worst = table.loc[table["mean"].idxmax()], table.loc[table["mean"].idxmin()]
-    floor = summary[(summary["measure"] == "average-precision") & (summary["method"] == FLOOR)]
-    against = f"; a random order reaches {number(floor.iloc[0])}" if len(floor) else ""
+    best, worst = rows[-1], rows[0]
+    floor = ranked_rows(table[table["method"] == FLOOR])
+    against = f"; a random order reaches {number(floor[0])}" if floor else ""
     return (
         f"The known tokens are found best by {best['method']} (average precision {number(best)}) and worst by "
         f"{worst['method']} ({number(worst)}){against}."
@@ -157,8 +153,6 @@ def _verdict(summary: pd.DataFrame) -> str:
 
 def _figure(instances: pd.DataFrame) -> Distributions:
     of_measure = instances[instances["measure"] == "average-precision"]
-    groups = {
-        str(method): part["value"].dropna().tolist() for method, part in of_measure.groupby("method", sort=False)
-    }
     caption = "One means that every known token is ranked above every other token."
-    return Distributions("Recovery of the known tokens", groups, "average precision", caption, (0.0, 1.0))
+    title, label = "Recovery of the known tokens", "average precision"
+    return spread_by_method(of_measure, title, label, caption, (0.0, 1.0))

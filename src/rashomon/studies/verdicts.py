@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import pandas as pd
-
 from rashomon.studies.base import Finding, Judgement, MethodVerdict
 from rashomon.studies.noise_ceiling import MODEL, SAMPLING
-from rashomon.studies.witnesses import number
+from rashomon.studies.tables import Row, number, ranked_rows
 
 CLOSE_TO_CEILING = 0.8  # share of a method's agreement with itself that counts as agreeing with others
 SOME_AGREEMENT = 0.3
@@ -34,7 +32,7 @@ def _verdict(method: str, findings: Mapping[str, Finding], costs: Mapping[str, f
         _faithfulness(method, findings),
         _truth(method, findings),
     ]
-    judgements = tuple(j for j in judged if j is not None) + (_cost(method, costs),)
+    judgements = (*(j for j in judged if j is not None), _cost(method, costs))
     said = [j.words for j in judgements if j.aspect != "cost" and j.rating != "unknown"]
     sentence = f"{method.capitalize()} {_join(said)}." if said else f"Nothing can be said of {method} here."
     return MethodVerdict(method, sentence, judgements)
@@ -77,10 +75,10 @@ def _ceiling(method: str, findings: Mapping[str, Finding]) -> float | None:
     return None
 
 
-def _self_row(method: str, finding: Finding, against: str) -> pd.Series | None:
+def _self_row(method: str, finding: Finding, against: str) -> Row | None:
     table = finding.tables["summary"]
-    rows = table[(table["method"] == method) & (table["against"] == against)].dropna(subset=["mean"])
-    return None if rows.empty else rows.iloc[0]
+    rows = ranked_rows(table[(table["method"] == method) & (table["against"] == against)])
+    return rows[0] if rows else None
 
 
 def _stability(method: str, findings: Mapping[str, Finding]) -> Judgement | None:
@@ -91,40 +89,43 @@ def _stability(method: str, findings: Mapping[str, Finding]) -> Judgement | None
     if not found:
         return Judgement("stability", "unknown", "cannot be repeated", "undefined")
     text = ", ".join(f"tau {value:.2f} under {against}" for against, value in found.items())
-    worst = min(found.values())
-    if worst >= STABLE:
+    again = found.get(SAMPLING, 1.0)
+    if again >= STABLE:
         return Judgement("stability", "good", "repeats itself", text)
-    if worst >= SHAKY:
+    if again >= SHAKY:
         return Judgement("stability", "mixed", "partly repeats itself", text)
-    why = "sampled again" if found.get(SAMPLING, 1.0) < SHAKY else "the model is trained again"
-    return Judgement("stability", "poor", f"changes when {why}", text)
+    return Judgement("stability", "poor", "changes when it is sampled again", text)
 
 
 def _faithfulness(method: str, findings: Mapping[str, Finding]) -> Judgement | None:
     if "erasure" not in findings:
         return None
     table = findings["erasure"].tables["summary"]
-    gone = table[table["measure"] == "comprehensiveness"].set_index("method")
-    if method not in gone.index:
+    gone = {row["method"]: row for row in ranked_rows(table[table["measure"] == "comprehensiveness"])}
+    if method not in gone:
         return None
-    row = gone.loc[method]
-    best = gone["mean"].max()
+    row = gone[method]
+    best = max(other["mean"] for other in gone.values())
     text = f"comprehensiveness {number(row)}"
     if not row["p_holm"] < 0.05:
-        return Judgement("faithfulness", "poor", "does no better than chance when its tokens are erased", text)
+        return Judgement(
+            "faithfulness", "poor", "does no better than chance when its tokens are erased", text
+        )
     if row["mean"] >= FAITHFUL_SHARE * best:
         return Judgement("faithfulness", "good", "names tokens that the model uses", text)
-    return Judgement("faithfulness", "mixed", "beats chance when its tokens are erased, but others do better", text)
+    return Judgement(
+        "faithfulness", "mixed", "beats chance when its tokens are erased, but others do better", text
+    )
 
 
 def _truth(method: str, findings: Mapping[str, Finding]) -> Judgement | None:
     if "recovery" not in findings:
         return None
     table = findings["recovery"].tables["summary"]
-    rows = table[(table["measure"] == "average-precision") & (table["method"] == method)].dropna(subset=["mean"])
-    if rows.empty:
+    rows = ranked_rows(table[(table["measure"] == "average-precision") & (table["method"] == method)])
+    if not rows:
         return Judgement("truth", "unknown", "was not compared with the known tokens", "undefined")
-    row = rows.iloc[0]
+    row = rows[0]
     text = f"average precision {number(row)}"
     if row["mean"] >= FOUND:
         return Judgement("truth", "good", "finds the tokens known to matter", text)
@@ -156,7 +157,9 @@ def overall(judged: Sequence[MethodVerdict], findings: Mapping[str, Finding]) ->
     if trusted:
         parts.append(f"Trust {_join(trusted)} most: the model uses the tokens that they name.")
     else:
-        parts.append("No method passes every test that was made, so none should be shown without its caveats.")
+        parts.append(
+            "No method passes every test that was made, so none should be shown without its caveats."
+        )
     if doubtful:
         parts.append(f"Do not rely on {_join(doubtful)} here.")
     if "agreement" in findings:

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import pandas as pd
 
 from rashomon.data import Dataset, Example
 from rashomon.errors import UserError
 from rashomon.explain import Explanations, explainers, make_explainer
 from rashomon.measures.base import Ragged
-from rashomon.measures.significance import Summary, summarise_seeds
 from rashomon.models.base import Model
 from rashomon.runs.spec import to_plain
 from rashomon.studies.context import Context
@@ -51,7 +49,8 @@ class Testimony:
     model: Model | None
     examples: tuple[Example, ...]
     told: Explanations
-    left_out: tuple[str, ...]  # why a method is missing
+    left_out: tuple[str, ...] = ()  # why a method is missing
+    behind: tuple[Example, ...] = ()  # training examples that references were drawn from
 
     def scores(self, magnitude: bool = True) -> dict[str, Ragged]:
         """Scores over content tokens, one ``Ragged`` a method, the same texts for all."""
@@ -66,7 +65,7 @@ def hear(context: Context, ask: Ask, extra: Sequence[str] = (), seed_shift: int 
     """Explanations for every seed of the subject. ``extra`` methods (controls) are asked too."""
     if ask.stored is not None:
         told = Explanations.load(ask.stored)
-        return [Testimony(0, None, (), told, ())]
+        return [Testimony(0, None, (), told)]
     data = context.dataset(ask.subject.dataset)
     heard = []
     for seed, trained in zip(ask.subject.seeds, context.models(ask.subject), strict=False):
@@ -75,16 +74,21 @@ def hear(context: Context, ask: Ask, extra: Sequence[str] = (), seed_shift: int 
 
 
 def _testimony(
-    context: Context, ask: Ask, data: Dataset, seed: int, trained: Trained, extra: Sequence[str], seed_shift: int
+    context: Context,
+    ask: Ask,
+    data: Dataset,
+    seed: int,
+    trained: Trained,
+    extra: Sequence[str],
+    seed_shift: int,
 ) -> Testimony:
     examples = draw(data, ask.split, ask.instances, seed)
     methods, left_out = answerable([*ask.methods, *extra], trained.model)
     if not methods:
         raise UserError(f"No method can explain this model: {'; '.join(left_out)}.")
-    told = context.explanations(
-        trained.model, examples, methods, seed=seed + seed_shift, background=background(data, seed)
-    )
-    return Testimony(seed, trained.model, examples, told, tuple(left_out))
+    behind = background(data, seed)
+    told = context.explanations(trained.model, examples, methods, seed=seed + seed_shift, background=behind)
+    return Testimony(seed, trained.model, examples, told, tuple(left_out), behind)
 
 
 def draw(data: Dataset, split: str, count: int, seed: int) -> tuple[Example, ...]:
@@ -137,25 +141,6 @@ def warnings_of(heard: Sequence[Testimony]) -> tuple[str, ...]:
 def is_signed(method: str) -> bool:
     """Whether a method's sign speaks for or against the class. What is unknown to us counts as signed."""
     return explainers.get(method).signed if method in explainers else True
-
-
-def summary_row(groups: Sequence[np.ndarray]) -> dict[str, float]:
-    """n, undefined, mean, spread and interval over instances (and seeds, when there are several)."""
-    summary: Summary = summarise_seeds(groups)
-    std = float(np.nanstd(np.concatenate(groups), ddof=1)) if summary.n > 1 else float("nan")
-    return {
-        "n": summary.n,
-        "undefined": summary.undefined,
-        "mean": summary.mean,
-        "std": std,
-        "low": summary.low,
-        "high": summary.high,
-    }
-
-
-def number(row: pd.Series | dict[str, float]) -> str:
-    """``.42 [.38, .46]``."""
-    return f"{row['mean']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
 
 
 def configuration_of(study: object) -> dict[str, object]:

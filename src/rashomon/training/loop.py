@@ -57,7 +57,9 @@ class _Run:
             tensors |= {f"callback.{index}.{key}": value for key, value in callback.state().items()}
         about = json.dumps({"records": self.history.records, "best": self.history.best}).encode()
         tensors["history"] = torch.tensor(list(about), dtype=torch.uint8)
-        write_tensors(path, tensors)  # one file, so that a kill leaves the old state or the new, nothing between
+        write_tensors(
+            path, tensors
+        )  # one file, so that a kill leaves the old state or the new, nothing between
 
     def restore(self, path: Path) -> None:
         tensors = read_tensors(path)
@@ -67,8 +69,8 @@ class _Run:
         self.best_weights = _under("best.", tensors)
         states: dict[int, dict[str, Tensor]] = {}
         for name, tensor in _under("optimiser.", tensors).items():
-            index, key = name.split(".", 1)
-            states.setdefault(int(index), {})[key] = tensor
+            parameter, key = name.split(".", 1)
+            states.setdefault(int(parameter), {})[key] = tensor
         groups = self.optimiser.state_dict()["param_groups"]
         self.optimiser.load_state_dict({"state": states, "param_groups": groups})
         for index, callback in enumerate(self.callbacks):
@@ -123,7 +125,7 @@ def _train_epoch(
                 group["lr"] = rate * factor
         run.optimiser.zero_grad(set_to_none=True)
         loss = objective.loss(run.model, train.batch(index))
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         if spec.clip is not None:
             nn.utils.clip_grad_norm_(run.model.parameters(), spec.clip)
         run.optimiser.step()

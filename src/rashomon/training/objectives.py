@@ -11,7 +11,7 @@ from torch import Tensor
 
 from rashomon.data.batches import Batch, Rows
 from rashomon.measures.scores import accuracy, f1, roc_auc
-from rashomon.models.base import Model
+from rashomon.models.base import Model, without_attention
 from rashomon.models.predict import predict
 
 LOWER_IS_BETTER = frozenset({"loss"})
@@ -39,7 +39,8 @@ class CrossEntropy:
     name: str = "cross-entropy"
 
     def loss(self, model: Model, batch: Batch) -> Tensor:
-        return F.cross_entropy(model(batch).logits, batch.extras["label"])
+        with without_attention(model):
+            return F.cross_entropy(model(batch).logits, batch.extras["label"])
 
     def scores(self, model: Model, rows: Rows) -> dict[str, float]:
         probabilities = predict(model, rows).probabilities

@@ -1,0 +1,177 @@
+"""``rashomon study``: one question, asked of one model and dataset."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rashomon.cli.groups import takes
+from rashomon.cli.options import DataOptions, ModelOptions, OutputOptions, StoreOptions
+from rashomon.cli.output import Printer, check_writable
+from rashomon.errors import UserError
+
+if TYPE_CHECKING:
+    from rashomon.studies import Finding, Study, Subject
+
+MOST_ROWS = 40  # of the summary on the screen; files hold everything
+
+
+@takes
+def command(
+    name: Annotated[str, typer.Argument(help="The study (`rashomon list studies`).")],
+    methods: Annotated[str, typer.Option(help="Methods to ask, with commas between.")] = "",
+    instances: Annotated[int | None, typer.Option(help="How many texts are explained.")] = None,
+    split: Annotated[str | None, typer.Option(help="Which split they are drawn from.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="How many seeds; --seed gives them one by one.")] = None,
+    explanations: Annotated[
+        Path | None,
+        typer.Option(help="Stored explanations (a Parquet file) to study instead of new ones."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A setting of the study, as NAME=VALUE in TOML. May be repeated."),
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="A TOML file with the whole configuration.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for report.html, findings.json, tables.")] = None,
+    *,
+    data: DataOptions,
+    model: ModelOptions,
+    store: StoreOptions,
+    output: OutputOptions,
+) -> None:
+    """Ask one question of a model.
+
+    Examples:
+
+      rashomon study agreement --dataset sst --data-dir DIR --seed 0 --seed 1 --seed 2 --instances 500
+
+      rashomon study attefa --dataset mock-5 --encoder mlp --seeds 9
+
+      rashomon study erasure --model ./checkpoint --data reviews.csv --set 'fractions=[0.1, 0.2]'
+    """
+    from rashomon.studies import studies
+
+    kind = studies.get(name)
+    printer = Printer(output)
+    if out is not None:
+        check_writable(out)
+    study = _from_file(kind, config) if config is not None else kind()
+    subject = model.any_subject(data.spec(labelled=not model.checkpoint()))
+    study = _with_subject(study, subject, _seeds(study, model, seeds), config is not None)
+    asked: dict[str, Any] = {
+        "instances": instances,
+        "split": split,
+        "stored": explanations and str(explanations),
+    }
+    if methods:
+        asked["methods"] = tuple(part.strip() for part in methods.split(",") if part.strip())
+    study = _with_values(study, {key: value for key, value in asked.items() if value is not None})
+    study = _with_settings(study, settings or [])
+    finding = study.run(store.context())
+    if out is not None:
+        _save(finding, out, printer)
+    printer.plain(finding.verdict)
+    summary = finding.tables["summary"]
+    printer.table(finding.question, list(summary.columns), summary.head(MOST_ROWS).itertuples(index=False))
+    for warning in finding.warnings:
+        printer.plain(f"note: {warning}")
+    _document(finding, printer)
+
+
+def _from_file(kind: type[Study], config: Path) -> Study:
+    import tomllib
+
+    from rashomon.runs.spec import from_plain
+
+    try:
+        values = tomllib.loads(config.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"There is no file {config}.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{config} is not valid TOML: {error}.") from None
+    return from_plain(kind, values)
+
+
+def _has(study: Study, field: str) -> bool:
+    return any(f.name == field for f in fields(study))  # type: ignore[arg-type]
+
+
+def _subject_of(study: Any) -> Subject | None:
+    subject: Subject | None = study.ask.subject if _has(study, "ask") else getattr(study, "subject", None)
+    return subject
+
+
+def _seeds(study: Study, model: ModelOptions, count: int | None) -> tuple[int, ...]:
+    """The seeds asked for, or the first ``count``, or the study's own."""
+    if model.seed:
+        return tuple(model.seed)
+    if count is not None:
+        return tuple(range(count))
+    subject = _subject_of(study)
+    return subject.seeds if subject else (0,)
+
+
+def _with_subject(study: Any, subject: Subject, seeds: tuple[int, ...], from_file: bool) -> Any:
+    if from_file:  # the file has said it all
+        return study
+    subject = replace(subject, seeds=seeds)
+    if _has(study, "ask"):
+        return replace(study, ask=replace(study.ask, subject=subject))
+    return replace(study, subject=subject)
+
+
+def _with_values(study: Any, values: dict[str, Any]) -> Any:
+    for key, value in values.items():
+        if _has(study, "ask"):
+            study = replace(study, ask=replace(study.ask, **{key: value}))
+        elif _has(study, key):
+            study = replace(study, **{key: value})
+        else:
+            raise UserError(f"The study {study.name} does not take {key!r}.")
+    return study
+
+
+def _with_settings(study: Any, settings: list[str]) -> Any:
+    import tomllib
+
+    from rashomon.runs.spec import from_plain, to_plain
+
+    plain = to_plain(study)
+    assert isinstance(plain, dict)
+    for setting in settings:
+        key, equals, _ = setting.partition("=")
+        if not equals:
+            raise UserError(f"--set takes NAME=VALUE, not {setting!r}.")
+        try:
+            value = tomllib.loads(setting)
+        except tomllib.TOMLDecodeError:
+            value = {key.strip(): setting.partition("=")[2].strip()}  # a bare word is a string
+        plain |= value
+    return from_plain(type(study), plain) if settings else study
+
+
+def _save(finding: Finding, out: Path, printer: Printer) -> None:
+    from rashomon.report import save_report
+    from rashomon.studies.audit import single_finding
+
+    files = save_report(single_finding(finding, "rashomon " + " ".join(sys.argv[1:])), out)
+    printer.plain(f"The report is in {files.report.resolve()}")
+
+
+def _document(finding: Finding, printer: Printer) -> None:
+    from rashomon.report.export import plain
+
+    printer.document(
+        {
+            "study": finding.study,
+            "question": finding.question,
+            "verdict": finding.verdict,
+            "summary": plain(finding.tables["summary"]),
+            "warnings": list(finding.warnings),
+            "configuration": plain(finding.configuration),
+        }
+    )

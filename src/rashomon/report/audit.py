@@ -1,0 +1,62 @@
+"""An audit in one call, for Python users: ``ra.audit(model, data).save("report.html")``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rashomon.data import Dataset, Example
+from rashomon.models.base import Model
+from rashomon.models.spec import ModelSpec
+from rashomon.report.page import ReportFiles, render, save_report
+from rashomon.runs.store import Store, write_bytes
+from rashomon.studies.audit import AuditSettings, run_audit
+from rashomon.studies.base import Audit
+from rashomon.studies.context import Context
+from rashomon.studies.subject import GIVEN, Subject
+from rashomon.studies.witnesses import METHODS
+
+
+@dataclass(frozen=True)
+class Report:
+    """An audit that can be saved and shows itself in a notebook."""
+
+    audit: Audit
+
+    def save(self, path: str | Path) -> Path:
+        """One page when ``path`` ends in .html; otherwise a folder with the page, findings and tables."""
+        target = Path(path)
+        if target.suffix != ".html":
+            return self.save_folder(target).report
+        write_bytes(target, render(self.audit).encode())
+        return target
+
+    def save_folder(self, folder: Path) -> ReportFiles:
+        return save_report(self.audit, folder)
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        rows = "".join(
+            f"<tr><th>{escape(v.method)}</th><td>{escape(v.sentence)}</td></tr>" for v in self.audit.verdicts
+        )
+        return f"<p>{escape(self.audit.summary)}</p><table>{rows}</table>"
+
+
+def audit(
+    model: Model,
+    data: Dataset | Sequence[Example],
+    *,
+    methods: Sequence[str] = METHODS,
+    instances: int = 200,
+    split: str = "test",
+    seed: int = 0,
+    store: str | Path | None = None,
+) -> Report:
+    """Audit the explanations of a model that is in memory; nothing needs labels except what says so."""
+    dataset = data if isinstance(data, Dataset) else Dataset("texts", {split: tuple(data)}, model.labels)
+    context = Context(Store(Path(store)) if store is not None else Store(), given_model=model)
+    subject = Subject(context.adopt(dataset), ModelSpec(), None, (seed,), checkpoint=GIVEN)
+    settings = AuditSettings(subject, tuple(methods), instances, split)
+    return Report(run_audit(context, settings, command="rashomon.audit(model, data)"))

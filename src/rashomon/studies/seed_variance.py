@@ -1,0 +1,120 @@
+"""How much does attention change with nothing but the random seed?
+
+Eight further models are trained like the base, each from another seed; for every text the largest JSD between the
+base's attention and theirs is kept (paper *not-not*, section 3.3). That is the spread that is normal, and that an
+adversary must beat before its distance means anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import pandas as pd
+
+from rashomon.errors import UserError
+from rashomon.measures.divergence import LN2
+from rashomon.studies.adversaries import Selection, Trial, against_base, prepare, selecting
+from rashomon.studies.base import Distributions, Finding, Study, studies
+from rashomon.studies.bins import bin_violins, by_bin, overall, with_bins
+from rashomon.studies.context import Context
+from rashomon.studies.subject import Subject
+from rashomon.studies.tables import number, summary_row
+from rashomon.studies.witnesses import configuration_of
+from rashomon.training.adversarial import Reading
+
+OTHER_SEEDS = tuple(range(1, 9))
+
+
+@studies.register("seed-variance")
+@dataclass(frozen=True)
+class SeedVariance(Study):
+    """How far does attention move when only the random seed changes?"""
+
+    name: ClassVar[str] = "seed-variance"
+    question: ClassVar[str] = "How far does attention move when only the random seed changes?"
+    subject: Subject = field(default_factory=Subject)  # its first seed is the base
+    other_seeds: tuple[int, ...] = OTHER_SEEDS
+    selection: Selection = "dev"
+    reading: Reading | None = None  # None: each head of an attention layer, the mean of a transformer's heads
+
+    def run(self, context: Context) -> Finding:
+        if self.subject.checkpoint is not None:
+            raise UserError("Seed variance trains the model anew from other seeds: give a model to train.")
+        context = selecting(context, [self.subject.dataset], self.selection)
+        trial = prepare(context, [self.subject], self.reading)[0]
+        others = other_models(context, trial, self.other_seeds)
+        if others.empty:
+            raise UserError("Seed variance needs at least one seed besides the base's.")
+        worst = _largest(others, trial)
+        bins = by_bin(worst, "jsd")
+        return Finding(
+            study=self.name,
+            question=self.question,
+            verdict=_verdict(overall(bins), others["seed"].nunique()),
+            configuration=configuration_of(self),
+            tables={"summary": bins, "seeds": _by_seed(others), "instances": worst},
+            figures=(
+                bin_violins(
+                    worst,
+                    "jsd",
+                    "Largest distance of attention over seeds",
+                    "JSD from the base's attention",
+                    "Texts by the base's largest attention weight; the largest of each text's distances.",
+                    (0.0, LN2),
+                ),
+                Distributions(
+                    "Distance of attention, seed by seed",
+                    {f"seed {seed}": part["jsd"].tolist() for seed, part in others.groupby("seed")},
+                    "JSD from the base's attention",
+                    "One value a text.",
+                    (0.0, LN2),
+                ),
+            ),
+        )
+
+
+def other_models(context: Context, trial: Trial, seeds: tuple[int, ...]) -> pd.DataFrame:
+    """Every text's distance from the base for models that differ from it in the seed alone."""
+    further = tuple(seed for seed in dict.fromkeys(seeds) if seed != trial.subject.seeds[0])
+    models = context.trained([replace(trial.subject, seeds=further)])[0]
+    parts = [
+        against_base(trial, trained.model).assign(seed=seed)
+        for seed, trained in zip(further, models, strict=True)
+    ]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def _largest(others: pd.DataFrame, trial: Trial) -> pd.DataFrame:
+    """The largest and the mean distance of every text over the seeds."""
+    grouped = others.groupby("position")
+    table = grouped[["label", "base_class", "max_attention"]].first()
+    table = table.assign(
+        jsd=grouped["jsd"].max(), mean_jsd=grouped["jsd"].mean(), tvd=grouped["tvd"].max(), seed=0
+    ).reset_index()
+    ids = [trial.data["test"][position].id for position in table["position"]]
+    return with_bins(table.assign(example=ids), trial.data.labels).drop(columns="position")
+
+
+def _by_seed(others: pd.DataFrame) -> pd.DataFrame:
+    rows = []
+    for seed, group in others.groupby("seed"):
+        for figure in ("jsd", "tvd"):
+            rows.append({"seed": seed, "figure": figure, **summary_row([group[figure].to_numpy()])})
+    return pd.DataFrame(rows)
+
+
+def _verdict(row: dict[str, float], seeds: int) -> str:
+    share = row["mean"] / LN2
+    if share < 0.25:
+        words = "Attention is stable over seeds, so another model's distant attention would mean something"
+    elif share < 0.5:
+        words = "Attention moves noticeably with the seed, so smaller distances than this prove nothing"
+    else:
+        words = (
+            "Attention is largely an accident of the seed, so one model's weights are weak as an explanation"
+        )
+    return (
+        f"{words}: over {seeds} further seeds a text's largest JSD from the base is {number(row)} on average "
+        f"({share:.0%} of the possible ln 2, {int(row['n'])} texts)."
+    )
