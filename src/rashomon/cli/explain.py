@@ -50,25 +50,24 @@ def command(
 
       rashomon explain --data reviews.csv --text-column body --model ./checkpoint --out heat.html
     """
-    from rashomon.explain import DEFAULT_METHODS, explain
+    from rashomon.explain import DEFAULT_METHODS, explain, explainers
+    from rashomon.explain.run import as_examples
     from rashomon.studies.witnesses import answerable, background
 
     printer = Printer(output)
     if out is not None:
         _check_format(out)
-    if texts and (data.data is not None):
-        raise UserError("Give texts or --data FILE, not both.")
+    _check_asked(texts, data)
     context = store.context()
-    chosen = [name.strip() for name in methods.split(",") if name.strip()] or list(DEFAULT_METHODS)
-    subject = model.any_subject(
-        data.spec(labelled=False) if not model.checkpoint() or data.data else data.spec()
-    )
-    examples, dataset = _examples(
-        texts, data, context.dataset(subject.dataset) if not _bare(texts, model) else None, limit
-    )
+    chosen = [name.strip() for name in methods.split(",") if name.strip()]
+    for name in chosen:
+        explainers.get(name)  # a wrong name is told before anything is trained
+    subject = model.any_subject(data.spec(labelled=not model.checkpoint()))
+    dataset = None if texts and model.checkpoint() else context.dataset(subject.dataset)
+    examples = as_examples(texts) if texts else _from_data(data, dataset, limit)
     trained = context.models(subject)[0].model
-    if not methods:
-        chosen, _ = answerable(chosen, trained)
+    if not chosen:
+        chosen, _ = answerable(DEFAULT_METHODS, trained)
     told = explain(
         trained,
         examples,
@@ -90,30 +89,24 @@ def command(
     printer.document([item.to_dict() for item in shown])
 
 
-def _bare(texts: list[str] | None, model: ModelOptions) -> bool:
-    """Whether no dataset is needed: plain texts for a checkpoint."""
-    return bool(texts) and model.checkpoint()
+def _check_asked(texts: list[str] | None, data: DataOptions) -> None:
+    if texts and data.data is not None:
+        raise UserError("Give texts or --data FILE, not both.")
+    if not texts and data.data is None and data.dataset is None:
+        raise UserError("Give texts to explain, a file with --data, or a dataset with --dataset.")
+    for position, text in enumerate(texts or []):
+        if not text.strip():
+            raise UserError(f"Text {position + 1} is empty, so there is nothing to explain.")
 
 
-def _examples(
-    texts: list[str] | None, data: DataOptions, dataset: Dataset | None, limit: int
-) -> tuple[list[Example], Dataset | None]:
-    from rashomon.explain.run import as_examples
+def _from_data(data: DataOptions, dataset: Dataset | None, limit: int) -> list[Example]:
+    """The first texts of the user's file, in its own order, or of the dataset's test split."""
+    from rashomon.data import read_examples
 
-    if texts:
-        for position, text in enumerate(texts):
-            if not text.strip():
-                raise UserError(f"Text {position + 1} is empty, so there is nothing to explain.")
-        return as_examples(texts), dataset
+    if data.data is not None:
+        return list(read_examples(data.data, data.columns(), require_labels=False)[0][:limit])
     assert dataset is not None
-    if data.data is not None:  # the user's file: its first texts, in the file's own order
-        from rashomon.data import read_examples
-        from rashomon.data.rows import Columns
-
-        columns = Columns(data.text_column, data.pair_column, data.label_column, data.rationale_column)
-        examples, _ = read_examples(data.data, columns, require_labels=False)
-        return list(examples[:limit]), dataset
-    return list(dataset["test"][:limit]), dataset
+    return list(dataset["test"][:limit])
 
 
 def _check_format(out: Path) -> None:

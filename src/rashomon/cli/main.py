@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def run(arguments: list[str] | None = None) -> int:
     try:
-        result = app(args=arguments, standalone_mode=False)
+        result = app(args=arguments, standalone_mode=False, prog_name="rashomon")
         return result if isinstance(result, int) else 0
     except UserError as error:
         return _fail(str(error), 2)

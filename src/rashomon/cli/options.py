@@ -10,6 +10,7 @@ from rashomon.cli.groups import option
 from rashomon.errors import UserError
 
 if TYPE_CHECKING:
+    from rashomon.data import Columns
     from rashomon.studies.context import Context
     from rashomon.studies.subject import DatasetSpec, Subject
 
@@ -34,9 +35,9 @@ class StoreOptions:
     """Where finished work is kept and data is looked for."""
 
     panel: ClassVar[str] = "Store and workers"
-    store: File = option(None, "Where finished work is kept [default: $RASHOMON_STORE or your cache folder].")
-    data_dir: File = option(None, "Folder with datasets as NAME/SPLIT.jsonl[.gz] [default: $RASHOMON_DATA].")
-    workers: Number = option(None, "Trainings that run side by side [default: the number of cores].")
+    store: File = option(None, "Where finished work is kept (default: $RASHOMON_STORE or your cache folder).")
+    data_dir: File = option(None, "Folder with datasets as NAME/SPLIT.jsonl[.gz] (default: $RASHOMON_DATA).")
+    workers: Number = option(None, "Trainings that run side by side (default: the number of cores).")
     backend: str = option("processes", "Where they run: processes, ray, dask or serial.")
 
     def context(self) -> Context:
@@ -53,7 +54,7 @@ class DataOptions:
 
     panel: ClassVar[str] = "Data"
     dataset: Text = option(
-        None, "A dataset by name (`rashomon list datasets`) [default: planted-reviews].", "--dataset", "-d"
+        None, "A dataset by name (`rashomon list datasets`) (default: planted-reviews).", "--dataset", "-d"
     )
     data: File = option(None, "One CSV, TSV, JSONL or Parquet file, split 80/10/10 by class and seed.")
     train: File = option(None, "A file with the training split; goes with --dev and --test.")
@@ -70,8 +71,12 @@ class DataOptions:
     keep: list[str] = option([], "Keep only some texts: min-tokens:3, max-tokens:240. May be repeated.")
     data_seed: int = option(0, "Seed of generated data and of splits.")
 
-    def spec(self, labelled: bool = True) -> DatasetSpec:
+    def columns(self) -> Columns:
         from rashomon.data import Columns
+
+        return Columns(self.text_column, self.pair_column, self.label_column, self.rationale_column)
+
+    def spec(self, labelled: bool = True) -> DatasetSpec:
         from rashomon.studies.subject import DatasetSpec
 
         ways = [name for name in ("dataset", "data", "train") if getattr(self, name) is not None]
@@ -81,7 +86,6 @@ class DataOptions:
             )
         if self.train is None and (self.dev or self.test):
             raise UserError("--dev and --test go with --train; for one file to split, use --data.")
-        columns = Columns(self.text_column, self.pair_column, self.label_column, self.rationale_column)
         name = self.dataset or (self.data.stem if self.data else self.train.stem if self.train else None)
         return DatasetSpec(
             name=name or "planted-reviews",
@@ -89,7 +93,7 @@ class DataOptions:
             train=_text(self.train),
             dev=_text(self.dev),
             test=_text(self.test),
-            columns=columns,
+            columns=self.columns(),
             labelled=labelled,
             classes=self.classes,
             placement=self.placement,

@@ -37,25 +37,25 @@ class Attention(Explainer):
 
     def attribute(self, job: Job) -> list[Scores]:
         def read(output: Output, row: int, n: int) -> Scores:
-            return Scores(self._heads(output)[row, :n].double().cpu().numpy())
+            return Scores(self._weights(output, row)[:n].double().cpu().numpy())
 
         return job.engine.outputs(job.encodings, read)
 
-    def _heads(self, output: Output) -> Tensor:
+    def _weights(self, output: Output, row: int) -> Tensor:
         if self.layer is None:
             assert output.attention is not None
-            heads = output.attention
+            heads = output.attention[row]
         else:
             if output.layers is None or not -len(output.layers) <= self.layer < len(output.layers):
                 have = len(output.layers or ())
                 raise UserError(f"There is no attention layer {self.layer}; the model has {have}.")
             assert output.readout is not None
-            heads = torch.einsum("bt,bhts->bhs", output.readout, output.layers[self.layer])
+            heads = torch.einsum("t,hts->hs", output.readout[row], output.layers[self.layer][row])
         if self.head is None:
-            heads = heads.mean(1, keepdim=True)
-        elif not -heads.shape[1] <= self.head < heads.shape[1]:
-            raise UserError(f"There is no attention head {self.head}; the model has {heads.shape[1]}.")
-        return heads[:, 0 if self.head is None else self.head]
+            return heads.mean(0)
+        if not -len(heads) <= self.head < len(heads):
+            raise UserError(f"There is no attention head {self.head}; the model has {len(heads)}.")
+        return heads[self.head]
 
 
 @dataclass(frozen=True, slots=True)

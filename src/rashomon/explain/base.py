@@ -48,7 +48,9 @@ class Job:
     probabilities: Floats  # [N, C]
     space: OutputSpace
     seed: int
-    background: Sequence[Encoding] = field(default=())  # training examples, for methods that average over them
+    background: Sequence[Encoding] = field(
+        default=()
+    )  # training examples, for methods that average over them
 
     @property
     def model(self) -> Model:
@@ -97,6 +99,6 @@ def make_explainer(method: str | Explainer, **settings: Any) -> Explainer:
     return kind(**settings)
 
 
-def relative_gap(total: Floats, expected: Floats) -> Floats:
+def relative_gap(total: Floats | float, expected: Floats | float) -> Floats:
     """|sum of scores - change of the output|, relative to the change (floored, so that no change is no crime)."""
-    return np.abs(total - expected) / np.maximum(np.abs(expected), 1e-3)
+    return np.asarray(np.abs(total - expected) / np.maximum(np.abs(expected), 1e-3))

@@ -13,11 +13,11 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from rashomon.data.batches import Batch, Encoding, Ints
+from rashomon.data.batches import Encoding, Ints
 from rashomon.errors import UserError
 from rashomon.explain.base import Aggregation, Explainer, Floats, Job, Scores, explainers, relative_gap
 from rashomon.explain.gradients import NEEDS_GRADIENTS, aggregate, gap_warning
-from rashomon.explain.paths import Reference, References, draw_references, path_ends, select
+from rashomon.explain.paths import Reference, References, draw_references, of_rows, path_ends, select
 from rashomon.explain.rules import difference_rules
 
 NO_BACKGROUND = "no training examples to refer to were given; padding, zero and mask stand in for them"
@@ -44,8 +44,9 @@ def _lift_batch(job: Job, pairs: Sequence[tuple[int, Encoding | Reference]]) -> 
     ends = path_ends(job, pairs)
     count = len(pairs)
     both = torch.cat([ends.inputs, ends.others]).requires_grad_(True)
+    twice = of_rows(ends.batch, torch.arange(count, device=both.device).repeat(2))
     with difference_rules() as rules:
-        values = select(job.model(_twice(ends.batch), embeddings=both), ends.targets.repeat(2), job.space)
+        values = select(job.model(twice, embeddings=both), ends.targets.repeat(2), job.space)
         (multipliers,) = torch.autograd.grad(values[:count].sum(), both)
     contributions = (multipliers[:count] * (ends.inputs - ends.others)).double().cpu().numpy()
     changes = (values[:count] - values[count:]).detach().double().cpu().numpy()
@@ -57,10 +58,6 @@ def _lift_batch(job: Job, pairs: Sequence[tuple[int, Encoding | Reference]]) -> 
         _Lifted(contributions[row, : len(job.encodings[i])], float(changes[row]), warnings)
         for row, (i, _) in enumerate(pairs)
     ]
-
-
-def _twice(batch: Batch) -> Batch:
-    return Batch(*(torch.cat([t, t]) for t in (batch.ids, batch.mask, batch.segments, batch.positions)))
 
 
 @explainers.register("deeplift")
@@ -109,7 +106,7 @@ class DeepShap(Explainer):
 
 def _scores(lifted: Sequence[_Lifted], how: Aggregation) -> Scores:
     values = np.mean([done.values for done in lifted], axis=0)
-    change = np.mean([done.change for done in lifted])
+    change = float(np.mean([done.change for done in lifted]))
     gap = float(relative_gap(values.sum(), change))
     warnings = {warning: None for done in lifted for warning in done.warnings}
     return Scores(aggregate(values, how), gap, (*warnings, *gap_warning(gap)))

@@ -87,7 +87,9 @@ class Engine:
         fresh: list[tuple[_Known, int, Bools]] = []  # what is to be evaluated, example by example
         for i, (encoding, matrix) in enumerate(zip(encodings, kept, strict=True)):
             whole = matrix | encoding.special
-            known = self._known.setdefault((encoding.ids.tobytes() + encoding.segments.tobytes(), how), _Known())
+            known = self._known.setdefault(
+                (encoding.ids.tobytes() + encoding.segments.tobytes(), how), _Known()
+            )
             place, new = known.place, []
             codes = self._codes(encoding, whole)
             for row, code in enumerate(codes):

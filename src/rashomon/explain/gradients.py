@@ -33,7 +33,7 @@ NOISE_WARNING = 0.1
 def aggregate(values: Floats, how: Aggregation) -> Floats:
     """Embedding-wise values ``[n, D]`` to one score a token: the signed sum, or the norm, which has no sign."""
     if how == "sum":
-        return values.sum(1)
+        return np.asarray(values.sum(1))
     return np.asarray(np.linalg.norm(values, axis=1), dtype=np.float64)
 
 
@@ -154,7 +154,9 @@ class GradientShap(Explainer):
             generator = job.generator(i, f"{self.name} {half}")
             alphas = (np.arange(count) + generator.random(count)) / count
             others = draw_references(job, self.references, count, generator)
-            points += [Point(i, alpha, 1 / count, o) for alpha, o in zip(alphas.tolist(), others, strict=True)]
+            points += [
+                Point(i, alpha, 1 / count, o) for alpha, o in zip(alphas.tolist(), others, strict=True)
+            ]
         return points
 
     def _scores(self, first: Floats, second: Floats) -> Scores:

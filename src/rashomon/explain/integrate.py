@@ -80,7 +80,7 @@ class Path:
         return any(self.gap(part) > target for part in (self.inputs, self.layer) if part is not None)
 
     def gap(self, scores: Floats) -> float:
-        return float(relative_gap(scores.sum(), np.float64(self.change)))
+        return float(relative_gap(scores.sum(), self.change))
 
     def refined(self, finer: Path, target: float) -> Path:
         """The finer path, except for the part that was fine enough: it must not depend on who else asked."""

@@ -68,9 +68,14 @@ def path_ends(job: Job, pairs: Sequence[tuple[int, Encoding | Reference]]) -> En
     inputs = job.model.embed(batch).detach()
     others = _reference_embeddings(job, batch, inputs, encodings, [end for _, end in distinct.values()])
     rows = torch.tensor([numbers[_key(i, end)] for i, end in pairs], device=inputs.device)
-    repeated = Batch(*(t[rows] for t in (batch.ids, batch.mask, batch.segments, batch.positions)))
+    repeated = of_rows(batch, rows)
     targets = torch.from_numpy(job.targets[[i for i, _ in pairs]]).to(inputs.device)
     return Ends(repeated, inputs[rows], others[rows], targets)
+
+
+def of_rows(batch: Batch, rows: Tensor) -> Batch:
+    """The rows of a batch in another order, or several times."""
+    return Batch(batch.ids[rows], batch.mask[rows], batch.segments[rows], batch.positions[rows])
 
 
 def _key(example: int, end: Encoding | Reference) -> tuple[int, int | str]:
@@ -78,7 +83,11 @@ def _key(example: int, end: Encoding | Reference) -> tuple[int, int | str]:
 
 
 def _reference_embeddings(
-    job: Job, batch: Batch, inputs: Tensor, encodings: Sequence[Encoding], ends: Sequence[Encoding | Reference]
+    job: Job,
+    batch: Batch,
+    inputs: Tensor,
+    encodings: Sequence[Encoding],
+    ends: Sequence[Encoding | Reference],
 ) -> Tensor:
     ids = batch.ids.clone()
     content = torch.zeros_like(batch.mask)

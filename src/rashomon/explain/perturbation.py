@@ -1,22 +1,24 @@
 """Explainers that take tokens out and watch the output: leave-one-out, LIME, Kernel SHAP.
 
 LIME and Kernel SHAP are two weightings of one linear fit. By default they draw the same coalitions - a size
-uniform between 1 and n - 1, then tokens at random, each set followed by its complement - so that asking for both
-costs one set of evaluations. Under this draw the Shapley kernel becomes an importance weight proportional to
-1 / (s (n - s)). Texts with no more coalitions than samples are enumerated, which makes Kernel SHAP exact.
+uniform between 1 and n - 1, then tokens at random, and each set's complement - so that asking for both costs one
+set of evaluations. Under this draw the Shapley kernel becomes an importance weight proportional to
+1 / (s (n - s)). Texts with no more coalitions than samples are enumerated, each coalition weighing as often as it
+would be drawn: Kernel SHAP is then exact, and LIME what more and more samples would lead to.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
-from scipy.special import softmax
+from numpy.typing import NDArray
+from scipy.special import gammaln, softmax
 
 from rashomon.data.batches import Bools
-from rashomon.errors import UserError
+from rashomon.errors import UserError, unknown_name
 from rashomon.explain.base import Explainer, Floats, Job, Scores, explainers
 from rashomon.explain.engine import Perturbation
 
@@ -64,19 +66,40 @@ class LeaveOneOut(Explainer):
         return [Scores(scores) for scores in on_content(job, [v[0] - v[1:] for v in values])]
 
 
-def coalitions(n: int, samples: int, draw: Draw, generator: np.random.Generator) -> Bools:
-    """Sets of kept tokens ``[S, n]``: every proper one when they are few, otherwise ``samples`` drawn ones."""
+@dataclass(frozen=True, slots=True)
+class Coalitions:
+    """Sets of kept tokens ``[S, n]`` and how often each was drawn (enumerated: is expected to be drawn)."""
+
+    kept: Bools
+    times: Floats
+
+
+def draw_coalitions(n: int, samples: int, draw: Draw, generator: np.random.Generator) -> Coalitions:
+    """Every proper coalition when they are no more than ``samples``, otherwise as many drawn ones."""
     if n <= 20 and 2**n - 2 <= samples:
-        numbers = np.arange(1, 2**n - 1)
-        return ((numbers[:, None] >> np.arange(n)) & 1).astype(np.bool_)
+        kept = ((np.arange(1, 2**n - 1)[:, None] >> np.arange(n)) & 1).astype(np.bool_)
+        return Coalitions(kept, samples * np.exp(log_chance(kept.sum(1), n, draw)))
     half = (samples + 1) // 2
     if draw == "coins":
         drawn = generator.random((half, n)) < 0.5
-    else:
+    elif draw == "sizes":
         sizes = generator.integers(1, n, size=half)
         ranks = generator.random((half, n)).argsort(1).argsort(1)
         drawn = ranks < sizes[:, None]
-    return np.concatenate([drawn, ~drawn])[:samples]
+    else:
+        raise unknown_name("way to draw coalitions", draw, get_args(Draw))
+    return Coalitions(np.concatenate([drawn, ~drawn])[:samples], np.ones(samples))
+
+
+def log_chance(size: NDArray[Any], n: int, draw: Draw) -> Floats:
+    """The logarithm of the probability with which one certain coalition of this size is drawn."""
+    if draw == "coins":
+        return np.full(np.shape(size), -n * np.log(2.0))
+    return np.asarray(-np.log(max(n - 1, 1)) - _log_binomial(n, size))
+
+
+def _log_binomial(n: int, k: NDArray[Any]) -> Floats:
+    return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
 
 
 def weighted_ridge(kept: Floats, values: Floats, weights: Floats, penalty: float) -> Floats:
@@ -85,13 +108,12 @@ def weighted_ridge(kept: Floats, values: Floats, weights: Floats, penalty: float
     ``kept`` is ``[B, S, n]``, ``values`` and ``weights`` are ``[B, S]``.
     """
     share = weights / weights.sum(1, keepdims=True)
-    features = kept - np.einsum("bs,bsn->bn", share, kept)[:, None]
+    features = kept - share[:, None, :] @ kept
     centred = values - (share * values).sum(1, keepdims=True)
     weighted = features * weights[..., None]
-    gram = np.einsum("bsn,bsm->bnm", weighted, features, optimize=True)
+    gram = weighted.transpose(0, 2, 1) @ features
     gram += penalty * np.eye(kept.shape[2])
-    moment = np.einsum("bsn,bs->bn", weighted, centred)
-    solved: Floats = np.linalg.solve(gram, moment[..., None])[..., 0]
+    solved: Floats = np.linalg.solve(gram, weighted.transpose(0, 2, 1) @ centred[..., None])[..., 0]
     return solved
 
 
@@ -102,43 +124,51 @@ def shapley_regression(kept: Floats, values: Floats, weights: Floats, empty: Flo
     features = kept[..., :-1] - last[..., None]
     residual = values - empty[:, None] - last * change[:, None]
     weighted = features * weights[..., None]
-    gram = np.einsum("bsn,bsm->bnm", weighted, features, optimize=True)
+    gram = weighted.transpose(0, 2, 1) @ features
     # Drawn coalitions may leave a direction undetermined; a whisper of ridge keeps the solve defined.
     gram += 1e-10 * np.trace(gram, axis1=1, axis2=2)[:, None, None] * np.eye(gram.shape[1])
-    solved = np.linalg.solve(gram, np.einsum("bsn,bs->bn", weighted, residual)[..., None])[..., 0]
+    solved = np.linalg.solve(gram, weighted.transpose(0, 2, 1) @ residual[..., None])[..., 0]
     return np.concatenate([solved, (change - solved.sum(1))[:, None]], axis=1)
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawn:
-    kept: list[Bools]
-    values: list[Floats]
-    empty: Floats
-    whole: Floats
+class _Group:
+    """Examples whose systems have one shape, to be solved together."""
 
-    def same_shape(self) -> list[list[int]]:
-        """Examples whose systems have one shape, to be solved together."""
-        groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
-        for i, matrix in enumerate(self.kept):
-            groups[matrix.shape].append(i)
-        return list(groups.values())
-
-    def stack(self, group: list[int]) -> tuple[Floats, Floats]:
-        kept = np.stack([self.kept[i] for i in group]).astype(np.float64)
-        return kept, np.stack([self.values[i] for i in group])
+    members: list[int]
+    kept: Floats  # [B, S, n]
+    values: Floats  # [B, S]
+    times: Floats  # [B, S]
+    empty: Floats  # [B], the output without any content token
+    whole: Floats  # [B]
 
 
-def draw_and_evaluate(job: Job, samples: int, draw: Draw, how: Perturbation) -> _Drawn:
+def evaluate_coalitions(job: Job, samples: int, draw: Draw, how: Perturbation) -> list[_Group]:
+    """Coalitions of every example with the explained output under each."""
     if samples < 2:
         raise UserError(f"A fit over perturbed texts needs at least two samples, not {samples}.")
-    kept: list[Bools] = []
+    drawn: list[Coalitions] = []
+    asked: list[Bools] = []
     for i, encoding in enumerate(job.encodings):
         n = int(encoding.content.sum())
-        proper = coalitions(n, samples, draw, job.generator(i, "coalitions"))
-        kept.append(np.vstack([np.zeros((1, n), dtype=np.bool_), np.ones((1, n), dtype=np.bool_), proper]))
-    values = explained_values(job, kept, how)
-    ends = np.array([(v[0], v[1]) for v in values])
-    return _Drawn([k[2:] for k in kept], [v[2:] for v in values], ends[:, 0], ends[:, 1])
+        drawn.append(draw_coalitions(n, samples, draw, job.generator(i, "coalitions")))
+        ends = np.repeat([[False], [True]], n, axis=1)
+        asked.append(np.vstack([ends, drawn[-1].kept]))
+    values = explained_values(job, asked, how)
+    groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for i, coalitions in enumerate(drawn):
+        groups[coalitions.kept.shape].append(i)
+    return [
+        _Group(
+            members,
+            np.stack([drawn[i].kept for i in members]).astype(np.float64),
+            np.stack([values[i][2:] for i in members]),
+            np.stack([drawn[i].times for i in members]),
+            np.array([values[i][0] for i in members]),
+            np.array([values[i][1] for i in members]),
+        )
+        for members in groups.values()
+    ]
 
 
 @explainers.register("lime")
@@ -158,22 +188,22 @@ class Lime(Explainer):
     perturbation: Perturbation = "remove"
 
     def attribute(self, job: Job) -> list[Scores]:
-        drawn = draw_and_evaluate(job, self.samples, self.draw, self.perturbation)
+        if not (self.penalty > 0 and self.kernel_width > 0):
+            raise UserError("The penalty and the kernel width of lime must be above zero.")
         scores: list[Floats] = [np.zeros(0)] * len(job.encodings)
-        for group in drawn.same_shape():
-            kept, values = drawn.stack(group)
+        for group in evaluate_coalitions(job, self.samples, self.draw, self.perturbation):
             # The whole and the empty text are samples too; a text of one token has no others.
-            one = np.ones((len(group), 1, kept.shape[2]))
-            kept = np.concatenate([one, 0 * one, kept], axis=1)
-            ends = np.stack([drawn.whole[group], drawn.empty[group]], axis=1)
-            values = np.concatenate([ends, values], axis=1)
-            fitted = weighted_ridge(kept, values, self.kernel(kept), self.penalty)
-            for i, coefficients in zip(group, fitted, strict=True):
+            one = np.ones((len(group.members), 1, group.kept.shape[2]))
+            kept = np.concatenate([one, 0 * one, group.kept], axis=1)
+            values = np.column_stack([group.whole, group.empty, group.values])
+            times = np.column_stack([one[:, :, 0], one[:, :, 0], group.times])
+            fitted = weighted_ridge(kept, values, times * self.kernel(kept), self.penalty)
+            for i, coefficients in zip(group.members, fitted, strict=True):
                 scores[i] = coefficients
         return [Scores(values) for values in on_content(job, scores)]
 
     def kernel(self, kept: Floats) -> Floats:
-        distance = 1 - np.sqrt(kept.mean(2))
+        distance = 1 - np.sqrt(kept.mean(-1))
         weights: Floats = np.exp(-((distance / self.kernel_width) ** 2) / 2)
         return weights
 
@@ -190,37 +220,28 @@ class KernelShap(Explainer):
     perturbation: Perturbation = "remove"
 
     def attribute(self, job: Job) -> list[Scores]:
-        drawn = draw_and_evaluate(job, self.samples, self.draw, self.perturbation)
         scores: list[Floats] = [np.zeros(0)] * len(job.encodings)
-        for group in drawn.same_shape():
-            n = drawn.kept[group[0]].shape[1]
-            ends = drawn.empty[group], drawn.whole[group]
+        warnings: list[tuple[str, ...]] = [()] * len(job.encodings)
+        for group in evaluate_coalitions(job, self.samples, self.draw, self.perturbation):
+            n = group.kept.shape[2]
             if n == 1:
-                fitted = (ends[1] - ends[0])[:, None]
+                fitted = (group.whole - group.empty)[:, None]
             else:
-                kept, values = drawn.stack(group)
-                fitted = shapley_regression(kept, values, self.kernel(kept), *ends)
-            for i, coefficients in zip(group, fitted, strict=True):
+                weights = group.times * self.kernel(group.kept)
+                fitted = shapley_regression(group.kept, group.values, weights, group.empty, group.whole)
+            few = (f"{self.samples} samples are too few for {n} tokens; raise samples",)
+            for i, coefficients in zip(group.members, fitted, strict=True):
                 scores[i] = coefficients
-        return [Scores(values, gap=0.0) for values in on_content(job, scores)]
+                warnings[i] = few if n > self.samples else ()
+        spread = on_content(job, scores)
+        return [Scores(values, 0.0, warning) for values, warning in zip(spread, warnings, strict=True)]
 
     def kernel(self, kept: Floats) -> Floats:
-        """The Shapley kernel divided by the probability with which a set was drawn."""
-        n = kept.shape[2]
-        size = kept.sum(2)
-        enumerated = n <= 20 and 2**n - 2 == kept.shape[1]
-        inside = np.clip(
-            size, 1, n - 1
-        )  # coins may draw the empty or the whole set, whose weight is the constraint
-        weights = (n - 1) / (inside * (n - inside))
-        if enumerated or self.draw == "coins":
-            weights = weights / _binomial(n, inside)
-            weights = weights / weights.max(axis=1, keepdims=True)
+        """The Shapley kernel divided by the probability with which a coalition is drawn, up to a factor."""
+        n = kept.shape[-1]
+        size = kept.sum(-1)
+        inside = np.clip(size, 1, n - 1)  # coins may draw the empty or the whole text, which are constraints
+        log_kernel = -np.log(inside * (n - inside)) - _log_binomial(n, inside)
+        logs = log_kernel - log_chance(inside, n, self.draw)
+        weights: Floats = np.exp(logs - logs.max(-1, keepdims=True))
         return np.where((size > 0) & (size < n), weights, 0.0)
-
-
-def _binomial(n: int, k: Floats) -> Floats:
-    from scipy.special import gammaln
-
-    logs = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
-    return np.asarray(np.exp(logs - logs.min()), dtype=np.float64)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
 
 import numpy as np
+from scipy.special import softmax
 
 from rashomon.data.batches import Encoding
 from rashomon.data.example import Example
@@ -21,13 +22,13 @@ CHUNK_TOKENS = (
     16_384  # how much text is on the table at once: enough to fill batches, little enough to stay flat
 )
 DEFAULT_METHODS = ("attention", "lime", "integrated-gradients", "deeplift", "gradient-shap", "deep-shap")
-# Who computes what others can reuse goes first: conductance's path also holds integrated gradients.
+# Conductance's path also holds integrated gradients.
 FIRST = ("layer-conductance",)
 
 
 def explain(
     model: Model,
-    examples: Sequence[Example] | Sequence[str],
+    examples: Sequence[Example | str],
     methods: Iterable[str | Explainer] = DEFAULT_METHODS,
     *,
     seed: int = 0,
@@ -45,33 +46,51 @@ def explain(
         if reason := explainer.refusal(model):
             raise UserError(f"{explainer.name} cannot explain this model: {reason}.")
     given = as_examples(examples)
-    if targets is not None and len(targets) != len(given):
-        raise UserError(f"{len(targets)} targets were given for {len(given)} examples.")
+    _check(model, given, seed, targets)
     encodings = model.encode(given)
     engine = Engine(model, token_budget)
     behind = model.encode(background) if background else []
-    records: dict[str, list[Explanation]] = {explainer.name: [] for explainer in asked}
+    records: list[list[Explanation]] = [[] for _ in asked]
     about = _About(model)
-    with progress(f"explaining {len(given)} texts by {len(asked)} methods", len(given) * len(asked)) as advance:
+    # Who computes what others can reuse goes first.
+    order = sorted(range(len(asked)), key=lambda number: asked[number].name not in FIRST)
+    with progress(
+        f"explaining {len(given)} texts by {len(asked)} methods", len(given) * len(asked)
+    ) as advance:
         for chunk in _chunks(encodings):
             part = [encodings[i] for i in chunk]
             probabilities = predictions(engine, part)
             chosen = probabilities.argmax(1) if targets is None else np.asarray([targets[i] for i in chunk])
             job = Job(engine, part, chosen, probabilities, space, seed, behind)
-            for explainer in sorted(asked, key=lambda explainer: explainer.name not in FIRST):
-                scores = explainer.attribute(job)
-                records[explainer.name] += [
-                    about.record(given[i], explainer, job, row, scores[row]) for row, i in enumerate(chunk)
+            for number in order:
+                scores = asked[number].attribute(job)
+                records[number] += [
+                    about.record(given[i], asked[number], job, row, scores[row])
+                    for row, i in enumerate(chunk)
                 ]
-                advance(len(chunk), explainer.name)
+                advance(len(chunk), asked[number].name)
             engine.forget()
-    return Explanations(record for explainer in asked for record in records[explainer.name])
+    return Explanations(record for of_method in records for record in of_method)
 
 
-def as_examples(given: Sequence[Example] | Sequence[str]) -> list[Example]:
+def _check(model: Model, given: Sequence[Example], seed: int, targets: Sequence[int] | None) -> None:
+    if seed < 0:
+        raise UserError(f"A seed is a number from 0 upwards, not {seed}.")
+    if targets is None:
+        return
+    if len(targets) != len(given):
+        raise UserError(f"{len(targets)} targets were given for {len(given)} examples.")
+    for target in targets:
+        if not 0 <= target < model.classes:
+            raise UserError(
+                f"There is no class {target}; the model has the classes 0 to {model.classes - 1}."
+            )
+
+
+def as_examples(given: Sequence[Example | str]) -> list[Example]:
     """Plain strings become examples that are named by their position."""
-    if isinstance(given, str):
-        given = [given]
+    if isinstance(given, str):  # one text instead of a list of them
+        return [Example(id="0", text=given)]
     return [
         item if isinstance(item, Example) else Example(id=str(position), text=item)
         for position, item in enumerate(given)
@@ -81,9 +100,7 @@ def as_examples(given: Sequence[Example] | Sequence[str]) -> list[Example]:
 def predictions(engine: Engine, encodings: Sequence[Encoding]) -> Floats:
     """Class probabilities ``[N, C]``."""
     whole = [np.ones((1, len(encoding)), dtype=np.bool_) for encoding in encodings]
-    logits = np.concatenate(engine.logits(encodings, whole))
-    shifted = np.exp(logits - logits.max(1, keepdims=True))
-    return shifted / shifted.sum(1, keepdims=True)
+    return np.asarray(softmax(np.concatenate(engine.logits(encodings, whole)), axis=1))
 
 
 def _chunks(encodings: Sequence[Encoding]) -> Iterator[list[int]]:
@@ -107,7 +124,9 @@ class _About:
         self.fingerprint = model.fingerprint()
         self.versions = {name: version(name) for name in ("rashomon", "torch", "transformers", "numpy")}
 
-    def record(self, example: Example, explainer: Explainer, job: Job, row: int, scores: Scores) -> Explanation:
+    def record(
+        self, example: Example, explainer: Explainer, job: Job, row: int, scores: Scores
+    ) -> Explanation:
         encoding = job.encodings[row]
         cut = (f"{encoding.cut} tokens did not fit into the model and were cut",) if encoding.cut else ()
         target = int(job.targets[row])

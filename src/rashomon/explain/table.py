@@ -66,5 +66,5 @@ class Table:
 
 
 def _batch(ids: Ints, mask: Bools, segments: Ints, positions: Ints) -> Batch:
-    arrays = (np.ascontiguousarray(array) for array in (ids, mask, segments, positions))
-    return Batch(*(torch.from_numpy(array) for array in arrays))
+    made = [torch.from_numpy(np.ascontiguousarray(array)) for array in (ids, mask, segments, positions)]
+    return Batch(made[0], made[1], made[2], made[3])

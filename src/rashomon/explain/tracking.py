@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -287,23 +287,23 @@ class Tracker:
         """None for constants: parameters, masks, and whatever was computed from them alone."""
         if not isinstance(value, Tensor) or isinstance(value, torch.nn.Parameter):
             return None
-        if value in self._places:
-            found: Place | None = self._places[value]
-            return found
+        place, carried = self._places.get(value, (None, False))
+        if value in self._places and (carried or not value.requires_grad):
+            return cast(Place | None, place)
         if not (value.requires_grad and value.is_floating_point()):
             return None
         made_by: object = value.grad_fn
         if isinstance(made_by, BackwardCFunction):
             self.strangers[type(made_by).__name__.removesuffix("Backward")] += 1
-        source = Place(0) if value.ndim and value.shape[0] % 2 == 0 else LOST
-        self._places[value] = source
+        source = place or (Place(0) if value.ndim and value.shape[0] % 2 == 0 else LOST)
+        self.note(value, source)
         return source
 
     def known(self, tensor: Tensor) -> bool:
         return tensor in self._places
 
     def note(self, tensor: Tensor, place: Place | None) -> None:
-        self._places[tensor] = place
+        self._places[tensor] = (place, tensor.requires_grad)
 
     def active(self, value: Any) -> bool:
         """Does this argument carry a change of the input, and a gradient back to it?"""

@@ -314,3 +314,10 @@ def labels_of(rows: Rows) -> np.ndarray:
 def max_attention(attention: Tensor) -> Tensor:
     """The largest weight of each text, heads averaged."""
     return attention.mean(-2).amax(-1)
+
+
+def named(table: pd.DataFrame, examples: Sequence[Example]) -> pd.DataFrame:
+    """Rows in the order of the examples, with their ids and labels (the predicted class where there is none)."""
+    classes = table["base_class"].tolist()
+    labels = [c if e.label is None else e.label for e, c in zip(examples, classes, strict=True)]
+    return table.assign(example=[example.id for example in examples], label=np.array(labels))

@@ -167,7 +167,7 @@ def tell(model: Model, rows: Rows, reading: Reading, token_budget: int = 8192) -
     count, width = rows.whole.ids.shape
     probabilities = torch.zeros(count, model.classes)
     attention: Tensor | None = None
-    with evaluating(model), torch.inference_mode():
+    with evaluating(model), torch.no_grad():  # not inference mode: losses are built on these tensors
         for index in rows.in_order(token_budget):
             batch = rows.batch(index)
             output = model(batch)

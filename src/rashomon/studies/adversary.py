@@ -1,0 +1,294 @@
+"""Can a trained model attend elsewhere and predict the same? The model-consistent adversary over a sweep of lambda.
+
+Each lambda trains a model of the base's architecture on TVD - lambda KL (paper *not-not*, section 4). The curve of TVD
+against JSD tells what moving the attention costs; other seeds, uniform weights and the per-instance adversary lie on
+the same axes. Lambda means what it means in the paper, whose TVD is half of ours (see ``PUBLISHED_SCALE``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from rashomon.errors import UserError
+from rashomon.measures.scores import f1
+from rashomon.papers import published
+from rashomon.studies.adversaries import (
+    Member,
+    Outcome,
+    Selection,
+    Trial,
+    against_base,
+    prepare,
+    selecting,
+    train_adversaries,
+)
+from rashomon.studies.base import Finding, Plot, Series, Study, studies
+from rashomon.studies.context import Context
+from rashomon.studies.curves import bootstrap_area, height_at, normalised_area, shape_of
+from rashomon.studies.instance_adversary import Search, search_all
+from rashomon.studies.seed_variance import OTHER_SEEDS, other_models
+from rashomon.studies.subject import Subject
+from rashomon.studies.tables import summary_row
+from rashomon.studies.witnesses import configuration_of, draw
+from rashomon.training.adversarial import PUBLISHED_SCALE, ModelConsistentAdversary, Reading
+from rashomon.training.spec import TrainingSpec
+
+LAMBDAS = (0.0, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 0.1, 1.0)
+MARKERS = {"seed": "triangle", "uniform": "square", "instance": "plus"}
+NAMES = {"seed": "other seeds", "uniform": "uniform weights", "instance": "per-instance adversary"}
+
+
+@studies.register("adversary")
+@dataclass(frozen=True)
+class AdversarySweep(Study):
+    """Can a model be trained that predicts the same and attends elsewhere, and at what cost?"""
+
+    name: ClassVar[str] = "adversary"
+    question: ClassVar[str] = "Can a model be trained that predicts the same and attends elsewhere?"
+    subject: Subject = field(default_factory=Subject)  # its first seed is the base
+    lambdas: tuple[float, ...] = LAMBDAS
+    seeds: tuple[int, ...] = (1,)  # of the adversaries
+    other_seeds: tuple[int, ...] = OTHER_SEEDS  # of ordinary models beside them; () leaves them out
+    uniform: bool = True
+    search: Search | None = field(default_factory=Search)  # the per-instance adversary; None leaves it out
+    instances: int = 500  # texts for the per-instance adversary
+    floor: float = 0.4  # JSD above which the best F1 is reported
+    selection: Selection = "dev"
+    training: TrainingSpec | None = None  # of the adversaries; None: what suits the model
+    reading: Reading | None = None
+
+    def run(self, context: Context) -> Finding:
+        if not self.lambdas or not self.seeds or min(self.lambdas) < 0:
+            raise UserError("The sweep needs at least one lambda, none of them negative, and one seed.")
+        context = selecting(context, [self.subject.dataset], self.selection)
+        trial = prepare(context, [self.subject], self.reading)[0]
+        outcomes = self._sweep(context, trial)
+        instances = pd.concat([_instances(outcome) for outcome in outcomes], ignore_index=True)
+        beside, warnings = self._beside(context, trial)
+        instances = pd.concat([instances, *beside], ignore_index=True)
+        instances["label_name"] = [trial.data.labels[label] for label in instances["label"]]
+        ids = instances["position"].map(dict(enumerate(example.id for example in trial.data["test"])))
+        instances = instances.assign(example=instances.get("example", ids).fillna(ids)).drop(
+            columns="position"
+        )
+        points = _points(instances, trial)
+        curve = _curve(points, instances)
+        best = self._best(points, trial)
+        tables = {"summary": points, "curve": curve, "best": best, "instances": instances}
+        sweep = _published_sweep(trial)
+        if len(sweep):
+            tables["published"] = sweep
+        return Finding(
+            study=self.name,
+            question=self.question,
+            verdict=_verdict(points, curve, best, self.floor),
+            configuration=configuration_of(self),
+            tables=tables,
+            figures=_figures(points, sweep),
+            warnings=tuple(warnings),
+        )
+
+    def _sweep(self, context: Context, trial: Trial) -> list[Outcome]:
+        training = trial.adversary_training(self.training)
+        members = [
+            Member(trial, ModelConsistentAdversary(weight, trial.reading), training, seed)
+            for weight in sorted(set(self.lambdas))
+            for seed in self.seeds
+        ]
+        return train_adversaries(context, members)
+
+    def _beside(self, context: Context, trial: Trial) -> tuple[list[pd.DataFrame], list[str]]:
+        """Other seeds, uniform weights and the per-instance adversary, where the model allows them."""
+        parts, warnings = [], []
+        trainable = self.subject.checkpoint is None
+        if self.other_seeds and trainable:
+            parts.append(other_models(context, trial, self.other_seeds).assign(kind="seed"))
+        if self.uniform and trainable:
+            uniform = replace(self.subject, seeds=self.subject.seeds[:1]).with_model(weights="uniform")
+            model = context.trained([uniform])[0][0].model
+            parts.append(against_base(trial, model).assign(kind="uniform", seed=self.subject.seeds[0]))
+        if self.search is not None and trial.fresh:
+            texts = draw(trial.data, "test", self.instances, 0)
+            found = search_all(context, trial.base, texts, self.search, 0)
+            parts.append(found.assign(kind="instance", seed=0, **{"class": -1}))
+        if not trainable:
+            warnings.append(
+                "A checkpoint is not trained again, so other seeds and uniform weights are missing."
+            )
+        if not trial.fresh:
+            warnings.append("The per-instance adversary needs a built-in model, so it is missing.")
+        if self.selection == "test":
+            warnings.append("Epochs are chosen on the test split, as published: the curve is optimistic.")
+        return parts, warnings
+
+    def _best(self, points: pd.DataFrame, trial: Trial) -> pd.DataFrame:
+        """The adversary with the best F1 among those whose mean JSD is above the floor; empty if there is none."""
+        all_classes = points[(points["kind"] == "adversary") & (points["class"] == "all")]
+        far = all_classes[(all_classes["jsd"] > self.floor) & all_classes["f1"].notna()]
+        if far.empty:
+            return pd.DataFrame()
+        row = far.sort_values("f1").iloc[-1]
+        told: dict[str, Any] = {name: row[name] for name in ("lambda", "f1", "tvd", "halved_tvd", "jsd", "n")}
+        told["base_f1"] = trial.base_scores.get("f1", float("nan"))
+        for known in published("not_not")["best"] if _as_published(trial) else ():
+            if known["dataset"] == trial.data.name:
+                figures = {"lambda": known["lambda"], "f1": known["f1"], "jsd": known["jsd"]}
+                told |= {f"published_{name}": value for name, value in figures.items()}
+                told["published_halved_tvd"] = known["tvd"]
+        return pd.DataFrame([told])
+
+
+def _instances(outcome: Outcome) -> pd.DataFrame:
+    member = outcome.member
+    assert isinstance(member.objective, ModelConsistentAdversary)
+    about: dict[str, Any] = {"kind": "adversary", "lambda": member.objective.weight}
+    about |= {"seed": member.seed, "epoch": outcome.epoch}
+    return outcome.instances.assign(**about)
+
+
+def _points(instances: pd.DataFrame, trial: Trial) -> pd.DataFrame:
+    """Every point of the curve and beside it, over all texts and by class: TVD and JSD with n and interval."""
+    rows = []
+    frame = instances.assign(**{"lambda": instances["lambda"].fillna(-1.0)})
+    for label in ("all", *trial.data.labels):
+        of_class = frame if label == "all" else frame[frame["label_name"] == label]
+        for _, group in of_class.groupby(["kind", "lambda"], sort=False):
+            kind, weight = str(group["kind"].iloc[0]), float(group["lambda"].iloc[0])
+            # other seeds are points of their own; the seeds of an adversary are one point with its spread
+            parts = [part for _, part in group.groupby("seed")] if kind == "seed" else [group]
+            rows += [_point(kind, weight, label, part, trial) for part in parts]
+    return pd.DataFrame(rows)
+
+
+def _point(kind: str, weight: float, label: str, part: pd.DataFrame, trial: Trial) -> dict[str, Any]:
+    by_seed = [group for _, group in part.groupby("seed")]
+    changed = summary_row([group["tvd"].to_numpy() for group in by_seed])
+    moved = summary_row([group["jsd"].to_numpy() for group in by_seed])
+    scores = [_f1(group, trial) for group in by_seed] if label == "all" and kind != "instance" else []
+    row: dict[str, Any] = {
+        "kind": kind,
+        "lambda": weight if weight >= 0 else np.nan,
+        "seed": part["seed"].iloc[0] if kind == "seed" else np.nan,
+        "class": label,
+        "n": moved["n"],
+        "undefined": moved["undefined"],
+        "f1": float(np.mean(scores)) if scores else np.nan,
+        "halved_tvd": changed["mean"] * PUBLISHED_SCALE,
+    }
+    for figure, summary in (("tvd", changed), ("jsd", moved)):
+        row |= {figure: summary["mean"]}
+        row |= {f"{figure}_{name}": summary[name] for name in ("std", "low", "high")}
+    return row
+
+
+def _f1(group: pd.DataFrame, trial: Trial) -> float:
+    if not trial.base_scores:
+        return float("nan")
+    classes = group["class"].astype(int).to_numpy()
+    return f1(np.eye(trial.data.classes)[classes], group["label"].to_numpy())
+
+
+def _curve(points: pd.DataFrame, instances: pd.DataFrame) -> pd.DataFrame:
+    """The area under the normalised curve and its shape, over all texts and by class."""
+    rows = []
+    sweep = instances[instances["kind"] == "adversary"]
+    for label in points["class"].unique():
+        mine = points[(points["kind"] == "adversary") & (points["class"] == label)]
+        texts = sweep if label == "all" else sweep[sweep["label_name"] == label]
+        moved, changed = _grid(texts, "jsd"), _grid(texts, "tvd")
+        area = normalised_area(mine["jsd"].to_numpy(), mine["tvd"].to_numpy())
+        low, high = bootstrap_area(moved, changed)
+        row = {"class": label, "points": len(mine), "n": moved.shape[1], "area": area}
+        row |= {"low": low, "high": high, "shape": shape_of(area, float(np.ptp(mine["tvd"].to_numpy())))}
+        row |= {"least_tvd": mine["tvd"].min(), "most_tvd": mine["tvd"].max(), "most_jsd": mine["jsd"].max()}
+        rows.append(row | _under(points, mine, label))
+    return pd.DataFrame(rows)
+
+
+def _grid(texts: pd.DataFrame, figure: str) -> np.ndarray:
+    """[lambdas, texts], seeds averaged."""
+    order = texts.groupby(["lambda", "seed"]).cumcount()
+    table = texts.assign(text=order).groupby(["lambda", "text"])[figure].mean().unstack()
+    return table.to_numpy()
+
+
+def _under(points: pd.DataFrame, curve: pd.DataFrame, label: str) -> dict[str, Any]:
+    """Whether uniform weights and the per-instance adversary lie under the curve (they are better adversaries)."""
+    told: dict[str, Any] = {}
+    for kind in ("uniform", "instance"):
+        point = points[(points["kind"] == kind) & (points["class"] == label)]
+        if len(point):
+            height = height_at(float(point["jsd"].iloc[0]), curve["jsd"].to_numpy(), curve["tvd"].to_numpy())
+            known = np.isfinite(height)
+            told[f"{kind}_under_curve"] = bool(point["tvd"].iloc[0] < height) if known else None
+    return told
+
+
+def _as_published(trial: Trial) -> bool:
+    subject = trial.subject
+    return subject.checkpoint is None and subject.model.name == "bilstm"
+
+
+def _published_sweep(trial: Trial) -> pd.DataFrame:
+    """The paper's Table 5 for this dataset, its TVD also on our scale."""
+    rows = published("not_not")["sweep"].get(trial.data.name, []) if _as_published(trial) else []
+    table = pd.DataFrame(rows, columns=["lambda", "f1", "halved_tvd", "jsd"])
+    return table.assign(tvd=table["halved_tvd"] / PUBLISHED_SCALE)
+
+
+def _figures(points: pd.DataFrame, sweep: pd.DataFrame) -> tuple[Plot, ...]:
+    plots = []
+    for label in points["class"].unique():
+        of_class = points[points["class"] == label]
+        series = [_line(of_class[of_class["kind"] == "adversary"].sort_values(["jsd", "tvd"]))]
+        for kind, marker in MARKERS.items():
+            part = of_class[of_class["kind"] == kind].dropna(subset=["jsd", "tvd"])
+            if len(part):
+                x, y = part["jsd"].tolist(), part["tvd"].tolist()
+                series.append(Series(NAMES[kind], x, y, line=False, marker=marker))
+        if label == "all" and len(sweep):
+            known = sweep.sort_values(["jsd", "tvd"])
+            series.append(Series("published adversaries", known["jsd"].tolist(), known["tvd"].tolist()))
+        where = "all texts" if label == "all" else f"texts of class {label}"
+        plots.append(
+            Plot(
+                f"What it costs to attend elsewhere: {where}",
+                "distance of attention from the base (JSD, at most ln 2)",
+                "distance of predictions (TVD)",
+                tuple(series),
+                "Lower and further right is a better adversary. Means over texts; the bars are 95 % intervals.",
+            )
+        )
+    return tuple(plots)
+
+
+def _line(part: pd.DataFrame) -> Series:
+    x, y, low, high = (part[name].tolist() for name in ("jsd", "tvd", "tvd_low", "tvd_high"))
+    return Series("adversaries over lambda", x, y, low, high)
+
+
+def _verdict(points: pd.DataFrame, curve: pd.DataFrame, best: pd.DataFrame, floor: float) -> str:
+    row = curve[curve["class"] == "all"].iloc[0]
+    shape = {
+        "convex": "the curve is convex: attention moves far before predictions change, so it is easy to manipulate",
+        "concave": "the curve is concave: already small moves of attention cost predictions, which speaks for it",
+        "flat": "the curve is flat: moving attention costs next to nothing, so it is easy to manipulate",
+        "straight": "the curve is close to straight: attention moves at a steady cost",
+        "undefined": "the curve has too few points or no range to have a shape",
+    }[str(row["shape"])]
+    area = "" if np.isnan(row["area"]) else f" (area {row['area']:.2f} [{row['low']:.2f}, {row['high']:.2f}])"
+    if best.empty:
+        found = f"no adversary moved attention by more than {floor:g} JSD, which speaks for attention as explanation"
+    else:
+        top = best.iloc[0]
+        found = (
+            f"an adversary with JSD {top['jsd']:.2f} still reaches F1 {top['f1']:.3f} (base {top['base_f1']:.3f}, "
+            f"TVD {top['tvd']:.3f}), so the base's attention is not the only account of its predictions"
+        )
+    seeds = points[(points["kind"] == "seed") & (points["class"] == "all")]
+    normal = f"; other seeds alone move it by {seeds['jsd'].mean():.2f}" if len(seeds) else ""
+    return f"{found[0].upper()}{found[1:]}; {shape}{area}{normal}."

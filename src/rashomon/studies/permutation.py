@@ -1,0 +1,149 @@
+"""Does the output notice when attention is shuffled?
+
+For every text the weights are dealt out to its tokens at random, a hundred times, on fixed token vectors, and the
+median change of the output is kept (Jain & Wallace; PROTOCOLS 2.5). An output that does not notice is not explained
+by where the weights lie. All permutations of a batch of texts are decoded at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from rashomon.data import Example
+from rashomon.data.batches import Batch
+from rashomon.errors import UserError
+from rashomon.measures.divergence import tvd
+from rashomon.models.classifier import AttentionClassifier
+from rashomon.models.layout import Layout
+from rashomon.models.predict import evaluating, rows_of
+from rashomon.studies.adversaries import max_attention, named
+from rashomon.studies.base import Distributions, Finding, Plot, Series, Study, studies
+from rashomon.studies.bins import BINS, bin_violins, by_bin, overall, with_bins
+from rashomon.studies.context import Context
+from rashomon.studies.instance_adversary import decodable
+from rashomon.studies.subject import Subject
+from rashomon.studies.tables import number
+from rashomon.studies.witnesses import configuration_of, draw
+
+TOKEN_BUDGET = 2048
+NOTICED = 0.1  # a median change of the output from which the verdict calls it noticed
+
+
+@studies.register("permutation")
+@dataclass(frozen=True)
+class Permutation(Study):
+    """Does the output change when attention weights are shuffled over the tokens?"""
+
+    name: ClassVar[str] = "permutation"
+    question: ClassVar[str] = "Does the output change when attention weights are shuffled over the tokens?"
+    subject: Subject = field(default_factory=Subject)
+    permutations: int = 100
+    instances: int = 500
+    split: str = "test"
+    seed: int = 0
+
+    def run(self, context: Context) -> Finding:
+        if self.permutations < 1:
+            raise UserError("The permutation test needs at least one permutation.")
+        data = context.dataset(self.subject.dataset)
+        examples = draw(data, self.split, self.instances, self.seed)
+        parts = []
+        for seed, trained in zip(self.subject.seeds, context.models(self.subject), strict=False):
+            model = decodable(trained.model)
+            parts.append(shuffle_all(model, examples, self.permutations, self.seed).assign(seed=seed))
+        table = with_bins(pd.concat(parts, ignore_index=True), data.labels)
+        summary = by_bin(table, "change")
+        return Finding(
+            study=self.name,
+            question=self.question,
+            verdict=_verdict(overall(summary), self.permutations),
+            configuration=configuration_of(self),
+            tables={"summary": summary, "instances": table},
+            figures=(_violins(table), _plot(summary)),
+        )
+
+
+def shuffle_all(
+    model: AttentionClassifier, examples: Sequence[Example], permutations: int, seed: int
+) -> pd.DataFrame:
+    """One row a text: the median and the largest change of the output (TVD) over the permutations."""
+    rows = rows_of(model, examples)
+    parts = []
+    with evaluating(model), torch.inference_mode():
+        for index in rows.in_order(TOKEN_BUDGET):
+            batch = rows.batch(index)
+            output = model(batch)
+            orders = _orders(batch, model.pair, index.tolist(), permutations, seed)  # [B, K, T]
+            heads = output.attention.unsqueeze(1).expand(-1, permutations, -1, -1)
+            weights = heads.gather(-1, orders.unsqueeze(2).expand_as(heads))
+            after = model.decode_with(output.hidden, weights, batch).softmax(-1)
+            change = tvd(after, output.probabilities.unsqueeze(1)).cpu().numpy()
+            parts.append(
+                pd.DataFrame(
+                    {
+                        "position": index.numpy(),
+                        "base_class": output.probabilities.argmax(-1).cpu().numpy(),
+                        "max_attention": max_attention(output.attention).cpu().numpy(),
+                        "change": np.median(change, 1),
+                        "largest_change": change.max(1),
+                    }
+                )
+            )
+    table = pd.concat(parts).sort_values("position").drop(columns="position")
+    return named(table, examples).reset_index(drop=True)
+
+
+def _orders(batch: Batch, pair: bool, numbers: Sequence[int], permutations: int, seed: int) -> Tensor:
+    """Where each token's new weight comes from; weights stay on their side of a pair, padding in its place."""
+    sides = Layout(batch, pair).sides.cpu().numpy()
+    count, width = batch.ids.shape
+    orders = np.tile(np.arange(width), (count, permutations, 1))
+    for row, position in enumerate(numbers):
+        generator = np.random.default_rng([seed, position])  # a text's own, whatever the batch
+        for side in sides:
+            places = np.flatnonzero(side[row])
+            orders[row][:, places] = places[generator.random((permutations, len(places))).argsort(1)]
+    return torch.from_numpy(orders).to(batch.ids.device)
+
+
+def _violins(table: pd.DataFrame) -> Distributions:
+    return bin_violins(
+        table,
+        "change",
+        "Change of the output under shuffled attention",
+        "median TVD over permutations",
+        "Texts by the model's largest attention weight; sharp attention that can be shuffled matters least.",
+        (0.0, 1.0),
+    )
+
+
+def _plot(summary: pd.DataFrame) -> Plot:
+    rows = summary[(summary["class"] == "all") & (summary["max_attention"] != "all")]
+    x = [BINS.index(name) / 4 + 0.125 for name in rows["max_attention"]]
+    mean, low, high = (rows[name].tolist() for name in ("mean", "low", "high"))
+    series = Series("mean of the medians", x, mean, low, high)
+    return Plot(
+        "Output change by sharpness of attention",
+        "largest attention weight (middle of the bin)",
+        "median change of the output (TVD)",
+        (series,),
+        "With a 95 % interval.",
+    )
+
+
+def _verdict(row: dict[str, float], permutations: int) -> str:
+    if row["mean"] < NOTICED:
+        words = "The output hardly notices where the attention lies, so the weights explain little of it"
+    else:
+        words = "The output depends on where the attention lies, which an explanation by attention needs"
+    return (
+        f"{words}: shuffling the weights ({permutations} times a text) changes it by a median of {number(row)} "
+        f"on average ({int(row['n'])} texts)."
+    )

@@ -1,0 +1,132 @@
+"""The commands as a newcomer meets them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rashomon.explain import Explanations
+from tests.cli.conftest import Command
+
+QUICK = ("--epochs", 1, "--hidden", 8, "--embedding-dim", 8)
+OWN = ("--text-column", "body", "--label-column", "stars")
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["", "train", "audit", "explain", "study", "data show", "runs list", "runs show", "runs remove", "list"],
+)
+def test_help_teaches(rashomon: Command, words: str) -> None:
+    said = rashomon(*words.split(), "--help")
+    assert said.code == 0
+    assert "Usage" in said.out
+
+
+def test_version(rashomon: Command) -> None:
+    assert rashomon("--version").out.startswith("rashomon ")
+
+
+def test_training_keeps_its_work(rashomon: Command, reviews: Path, tmp_path: Path) -> None:
+    first = rashomon("train", "--data", reviews, *OWN, *QUICK, "--json", "--out", tmp_path / "model")
+    assert first.code == 0, first
+    document = json.loads(first.out)
+    assert {row["split"] for row in document["scores"]} == {"train", "dev", "test"}
+    assert (tmp_path / "model" / "model.safetensors").is_file()
+    again = rashomon("train", "--data", reviews, *OWN, *QUICK, "--json")
+    assert json.loads(again.out)["scores"] == document["scores"]
+    assert "training" not in again.err, "what was trained before must not be trained again"
+
+
+def test_runs_are_listed_shown_and_removed(rashomon: Command, reviews: Path) -> None:
+    rashomon("train", "--data", reviews, *OWN, *QUICK, "--quiet")
+    (run,) = json.loads(rashomon("runs", "list", "--json").out)
+    assert run["finished"]
+    shown = json.loads(rashomon("runs", "show", run["key"][:6], "--json").out)
+    assert "history.json" in shown["files"]
+    assert rashomon("runs", "remove", run["key"]).code == 0
+    assert json.loads(rashomon("runs", "list", "--json").out) == []
+
+
+def test_data_show(rashomon: Command, reviews: Path) -> None:
+    said = rashomon("data", "show", "--data", reviews, *OWN, "--json")
+    assert sum(split["examples"] for split in json.loads(said.out)["splits"]) == 40
+    assert "planted-reviews" in rashomon("data", "show", "planted-reviews").out
+
+
+def test_list_names_everything(rashomon: Command) -> None:
+    listed = json.loads(rashomon("list", "--json").out)
+    names = {kind: {entry["name"] for entry in entries} for kind, entries in listed.items()}
+    assert {"mock-1", "planted-reviews"} <= names["datasets"]
+    assert {"bilstm", "minilm"} <= names["models"]
+    assert {"lime", "deeplift", "attention-flow"} <= names["explainers"]
+    assert {"kendall", "jsd"} <= names["measures"]
+    assert {"agreement", "erasure", "recovery", "necessity", "noise-ceiling"} <= names["studies"]
+    assert all(entry["summary"] for entries in listed.values() for entry in entries)
+
+
+def test_explain_a_text_and_save_it(rashomon: Command, reviews: Path, tmp_path: Path) -> None:
+    methods = "attention,leave-one-out,gradient-x-input"
+    common = ("--data", reviews, *OWN, *QUICK, "--methods", methods, "--limit", 2)
+    shown = rashomon("explain", *common)
+    assert shown.code == 0, shown
+    assert "leave-one-out" in shown.out
+    for name in ("told.parquet", "told.html", "told.json"):
+        assert rashomon("explain", *common, "--out", tmp_path / name, "--quiet").code == 0
+    told = Explanations.load(tmp_path / "told.parquet")
+    assert told.methods == tuple(methods.split(","))
+    assert len(told) == 6
+    assert "<html" in (tmp_path / "told.html").read_text(encoding="utf-8")
+    assert len(json.loads((tmp_path / "told.json").read_text(encoding="utf-8"))) == 6
+    document = json.loads(rashomon("explain", *common, "--json").out)
+    assert document[0]["method"] == "attention"
+
+
+def test_explain_with_a_checkpoint_needs_no_data(rashomon: Command, reviews: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    rashomon("train", "--data", reviews, *OWN, *QUICK, "--quiet", "--out", folder)
+    said = rashomon("explain", "a wonderful film", "--model", folder, "--methods", "attention", "--json")
+    assert said.code == 0, said
+    assert json.loads(said.out)[0]["tokens"] == ["a", "wonderful", "film"]
+
+
+def test_audit_writes_a_report(rashomon: Command, reviews: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    rashomon("train", "--data", reviews, *OWN, *QUICK, "--quiet", "--out", folder)
+    out = tmp_path / "report"
+    said = rashomon(
+        "audit", "--model", folder, "--data", reviews, *OWN, "--out", out, "--json",
+        "--methods", "attention,leave-one-out,gradient-x-input", "--instances", 6,
+    )  # fmt: skip
+    assert said.code == 0, said
+    assert set(json.loads(said.out)["findings"]) >= {"agreement", "noise-ceiling", "erasure"}
+    assert (out / "report.html").is_file()
+    assert json.loads((out / "findings.json").read_text(encoding="utf-8"))
+    assert list((out / "tables").glob("*.parquet"))
+
+
+def test_a_study_from_options_and_from_a_file_is_the_same(rashomon: Command, tmp_path: Path) -> None:
+    common = ("--dataset", "mock-1", *QUICK)
+    asked = ("--instances", 5, "--methods", "attention,leave-one-out", "--set", "measures=['kendall']")
+    first = rashomon("study", "agreement", *common, *asked, "--json", "--out", tmp_path / "study")
+    assert first.code == 0, first
+    assert (tmp_path / "study" / "report.html").is_file()
+    document = json.loads(first.out)
+    config = tmp_path / "study.toml"
+    config.write_text(_toml(document["configuration"]), encoding="utf-8")
+    again = rashomon("study", "agreement", "--config", config, "--json")
+    assert again.code == 0, again
+    assert json.loads(again.out)["summary"] == document["summary"]
+
+
+def _toml(values: dict, prefix: str = "") -> str:
+    """Enough TOML for a configuration."""
+    lines, tables = [], []
+    for key, value in values.items():
+        if isinstance(value, dict):
+            tables.append((f"{prefix}{key}", value))
+        elif value is not None:
+            lines.append(f"{key} = {json.dumps(value)}")
+    text = "\n".join(lines) + "\n"
+    return text + "".join(f"[{name}]\n{_toml(value, f'{name}.')}" for name, value in tables)

@@ -1,0 +1,90 @@
+"""Whatever a user gets wrong ends in one sentence and exit code 2, never in a traceback or a half-written file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Command
+
+BAD = [
+    # what is typed, and what the sentence must speak of
+    ("train --data nowhere.csv", "nowhere.csv"),
+    ("train --data reviews.csv", "text"),  # the text column is called body
+    ("train --data reviews.csv --text-column boddy --label-column stars", "body"),  # did you mean
+    ("train --data empty.csv", "empty.csv"),
+    ("train --data header.csv", "header.csv"),
+    ("train --data one_class.csv", "class"),
+    ("train --data once.csv", "once"),
+    ("train --data numbers.csv", "number"),
+    ("train --data broken.jsonl", "line 2"),
+    ("train --data blank.csv", "line 3"),
+    ("train --train train.csv --test stray.csv", "stray"),
+    ("train --data notes.docx", ".docx"),
+    ("train --dataset sstt", "sstt"),
+    ("train --dataset mock-7", "mock-"),
+    ("train --model bilstmm", "bilstm"),
+    ("train --model ./folder", "folder"),
+    ("train --dataset mock-1 --data reviews.csv", "one of"),
+    ("train --dev reviews.csv", "--train"),
+    ("train --epochs 0", "epoch"),
+    ("train --epochs many", "--epochs"),
+    ("train --optimiser sgdd", "sgdd"),
+    ("train --attention multiplicative", "attention"),
+    ("train --embeddings nowhere.npz", "nowhere.npz"),
+    ("train --out file.txt/inside", "file.txt"),
+    ("train --backend cloud --seed 0 --seed 1 --epochs 1 --dataset mock-1", "cloud"),
+    ("explain", "text"),
+    ('explain "  "', "empty"),
+    ("explain wonderful --methods limee --dataset mock-1 --epochs 1", "lime"),
+    ("explain wonderful --out heat.docx", "heat.docx"),
+    ("explain wonderful --methods attention-flow --dataset mock-1 --epochs 1 --hidden 8", "self-attention"),
+    ("audit --methods limee --epochs 1", "lime"),
+    ("audit --out file.txt", "file.txt"),
+    ("study agreementt", "agreement"),
+    ("study erasure --set fractions", "NAME=VALUE"),
+    ("study erasure --set fraction=[0.1]", "fractions"),
+    ("study agreement --config nowhere.toml", "nowhere.toml"),
+    ("study agreement --explanations reviews.csv", "reviews.csv"),
+    ("data show nowhere", "nowhere"),
+    ("list explainer", "explainers"),
+    ("runs show 123", "123"),
+    ("runs remove 123", "123"),
+    ("--nope", "--nope"),
+    ("traiin", "train"),
+]
+
+
+@pytest.fixture
+def bad_files(tmp_path: Path, reviews: Path) -> None:
+    files = {
+        "empty.csv": "",
+        "header.csv": "text,label\n",
+        "one_class.csv": "text,label\n" + "a fine day,1\n" * 9,
+        "once.csv": "text,label\n" + "a fine day,1\na grey day,0\n" * 9 + "odd,once\n",
+        "numbers.csv": "text,label\n1.5,0\n2.5,1\n" * 5,
+        "broken.jsonl": '{"text": "fine", "label": 1}\n{"text": \n',
+        "blank.csv": "text,label\na fine day,1\n ,0\na grey day,0\n",
+        "train.csv": "text,label\n" + "a fine day,good\na grey day,bad\n" * 9,
+        "stray.csv": "text,label\na fine day,stray\n",
+        "notes.docx": "text",
+        "file.txt": "a file, not a folder",
+    }
+    for name, content in files.items():
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    (tmp_path / "folder").mkdir()
+
+
+@pytest.mark.usefixtures("bad_files")
+@pytest.mark.parametrize(("typed", "about"), BAD, ids=[typed for typed, _ in BAD])
+def test_mistakes_end_in_one_sentence(rashomon: Command, tmp_path: Path, typed: str, about: str) -> None:
+    import shlex
+
+    said = rashomon(*shlex.split(typed))
+    assert said.code == 2, said
+    assert about.lower() in said.err.lower(), said.err
+    assert "Traceback" not in said.err
+    assert said.out == ""
+    unfinished = [path for path in (tmp_path / "store").rglob("*.partial") if any(path.iterdir())]
+    assert [path for path in unfinished if (path / "model").exists()] == []

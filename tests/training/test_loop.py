@@ -1,0 +1,190 @@
+"""The training loop: repeatable, resumable, and choosing the epoch it says it chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from rashomon.data import Dataset
+from rashomon.data.batches import Batch, Rows
+from rashomon.models import ModelSpec, build_model
+from rashomon.models.base import Model
+from rashomon.models.predict import predict, rows_of
+from rashomon.training import CrossEntropy, History, TrainingSpec, fit
+from rashomon.training.callbacks import Callback, EpochPredictions
+from rashomon.training.loop import _rate_factor
+from rashomon.training.optimisers import make_optimiser
+
+SPEC = TrainingSpec(epochs=4, batch_size=16, patience=None, learning_rate=3e-3)
+SMALL = ModelSpec(name="bilstm", embedding_dim=8, hidden=6, dropout=0.3)
+
+
+class KilledError(Exception):
+    pass
+
+
+@dataclass
+class KillAfter:
+    """Stands for a process that dies when an epoch is over, before its checkpoint is written."""
+
+    epoch: int
+    heard: list[int] = field(default_factory=list)
+
+    def on_epoch_end(self, model: Model, record: dict[str, float]) -> None:
+        self.heard.append(int(record["epoch"]))
+        if record["epoch"] == self.epoch:
+            raise KilledError
+
+    def state(self) -> dict[str, Tensor]:
+        return {}
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        return None
+
+
+def train_once(
+    data: Dataset,
+    checkpoint: Path | None = None,
+    callbacks: Sequence[Callback] = (),
+    seed: int = 7,
+) -> tuple[Model, History]:
+    model = build_model(SMALL, data, seed)
+    train, dev = rows_of(model, data["train"]), rows_of(model, data["dev"])
+    history = fit(
+        model, train, dev, CrossEntropy(), SPEC, seed=seed, callbacks=callbacks, checkpoint=checkpoint
+    )
+    return model, history
+
+
+def test_the_same_specification_twice_gives_identical_numbers(planted: Dataset) -> None:
+    (first, a), (second, b) = train_once(planted), train_once(planted)
+    assert a.records == b.records
+    assert first.fingerprint() == second.fingerprint()
+    other, c = train_once(planted, seed=8)
+    assert c.records != a.records
+    assert other.fingerprint() != first.fingerprint()
+
+
+def test_training_leaves_the_global_generator_alone(planted: Dataset) -> None:
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    train_once(planted)
+    assert torch.equal(torch.rand(3), expected)
+
+
+@pytest.mark.parametrize("killed_in", [1, 2, 3, 4])
+def test_a_killed_training_ends_as_if_nothing_had_happened(
+    planted: Dataset, tmp_path: Path, killed_in: int
+) -> None:
+    whole, history = train_once(planted)
+    checkpoint = tmp_path / "checkpoint.safetensors"
+    with pytest.raises(KilledError):
+        train_once(planted, checkpoint, (KillAfter(killed_in),))
+    listener = KillAfter(epoch=-1)
+    resumed, again = train_once(planted, checkpoint, (listener,))
+    assert listener.heard == list(range(killed_in, 5)), "finished epochs must not be repeated"
+    assert again.records == history.records
+    assert again.best == history.best
+    assert resumed.fingerprint() == whole.fingerprint()
+
+
+def test_callbacks_remember_across_a_kill(planted: Dataset, tmp_path: Path) -> None:
+    model = build_model(SMALL, planted, 7)
+    rows = rows_of(model, planted["dev"])
+    undisturbed = EpochPredictions(rows)
+    train_once(planted, callbacks=(undisturbed,))
+    checkpoint = tmp_path / "checkpoint.safetensors"
+    with pytest.raises(KilledError):
+        train_once(planted, checkpoint, (EpochPredictions(rows), KillAfter(3)))
+    resumed = EpochPredictions(rows)
+    train_once(planted, checkpoint, (resumed, KillAfter(-1)))
+    assert resumed.stacked().shape == (4, len(planted["dev"]), 2)
+    assert (resumed.stacked() == undisturbed.stacked()).all()
+
+
+@dataclass(frozen=True)
+class Scripted:
+    """An objective whose held-out figures are written down beforehand."""
+
+    figures: tuple[float, ...]
+    told: list[int] = field(default_factory=list)
+    name: str = "scripted"
+
+    def loss(self, model: Model, batch: Batch) -> Tensor:
+        return CrossEntropy().loss(model, batch)
+
+    def scores(self, model: Model, rows: Rows) -> dict[str, float]:
+        self.told.append(1)
+        value = self.figures[len(self.told) - 1]
+        return {"loss": value, "accuracy": value}
+
+
+@pytest.mark.parametrize(
+    ("select", "figures", "best", "epochs"),
+    [
+        ("accuracy", (0.5, 0.9, 0.7, 0.6), 2, 4),
+        ("loss", (0.5, 0.9, 0.4, 0.6), 3, 4),
+        ("accuracy", (0.9, 0.9, 0.9, 0.9), 1, 4),  # the first of equals
+        ("accuracy", (float("nan"), 0.2, float("nan"), 0.1), 2, 4),
+    ],
+)
+def test_the_best_epoch_is_kept(
+    planted: Dataset, select: str, figures: tuple, best: int, epochs: int
+) -> None:
+    model = build_model(SMALL, planted, 0)
+    rows = rows_of(model, planted["train"])
+    weights = []
+
+    @dataclass
+    class Remember(KillAfter):
+        def on_epoch_end(self, model: Model, record: dict[str, float]) -> None:
+            weights.append(model.fingerprint())
+
+    spec = TrainingSpec(epochs=4, patience=None, select=select)  # type: ignore[arg-type]
+    history = fit(model, rows, rows, Scripted(figures), spec, seed=0, callbacks=[Remember(-1)])
+    assert history.best == best
+    assert len(history.records) == epochs
+    assert model.fingerprint() == weights[best - 1]
+
+
+def test_patience_stops_the_training(planted: Dataset) -> None:
+    model = build_model(SMALL, planted, 0)
+    rows = rows_of(model, planted["train"])
+    spec = TrainingSpec(epochs=50, patience=2, select="accuracy")
+    history = fit(model, rows, rows, Scripted((0.5, 0.6, 0.1, 0.2, 0.9)), spec, seed=0)
+    assert (history.best, len(history.records)) == (2, 4)
+
+
+def test_attention_is_free_of_weight_decay(planted: Dataset) -> None:
+    model = build_model(SMALL, planted, 0)
+    groups = make_optimiser(model, TrainingSpec(weight_decay=0.1)).param_groups
+    free = {id(p) for group in groups if group["weight_decay"] == 0 for p in group["params"]}
+    assert free == {id(p) for p in model.attention_parameters()}
+    assert sum(len(group["params"]) for group in groups) == len(list(model.parameters()))
+
+
+def test_the_learning_rate_climbs_and_falls() -> None:
+    factors = [_rate_factor(step, 100, 0.1) for step in range(100)]
+    assert max(factors) == factors[9] == 1.0
+    assert factors[:10] == sorted(factors[:10])
+    assert factors[10:] == sorted(factors[10:], reverse=True)
+    assert 0 < factors[-1] < 0.02
+
+
+def test_a_prediction_is_the_same_alone_and_in_any_batch(planted: Dataset) -> None:
+    model, _ = train_once(planted)
+    together = predict(model, rows_of(model, planted["test"]), attention=True)
+    for i in (0, 5, 17):
+        alone = predict(model, rows_of(model, planted["test"][i : i + 1]), attention=True)
+        assert abs(alone.probabilities[0] - together.probabilities[i]).max() < 1e-5
+        assert alone.attention is not None
+        assert together.attention is not None
+        n = alone.lengths[0]
+        assert (alone.attention[0, 0, :n] - together.attention[i, 0, :n]).abs().max() < 1e-5
+        assert together.attention[i, 0, n:].sum() == 0
