@@ -23,9 +23,20 @@ def test_code_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert (tmp_path / "report.html").is_file()
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", *sorted(p.name for p in (ROOT / "docs").glob("*.md"))])
+@pytest.mark.parametrize(
+    "page", ["README.md", "CONTRIBUTING.md", *sorted(p.name for p in (ROOT / "docs").glob("*.md"))]
+)
 def test_links_lead_somewhere(page: str) -> None:
     path = ROOT / page if (ROOT / page).is_file() else ROOT / "docs" / page
     for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", path.read_text(encoding="utf-8")):
         if "://" not in target:
             assert (path.parent / target).exists(), f"{page} links to {target}, which is not there"
+
+
+def test_every_name_is_documented() -> None:
+    from rashomon.explain import explainers
+    from rashomon.studies import studies
+
+    for page, registry in (("explainers", explainers), ("studies", studies)):
+        text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+        assert [name for name in registry.names() if f"`{name}`" not in text] == []

@@ -9,6 +9,7 @@ counts and values, which for one column takes as long as SciPy and for a table o
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -147,6 +148,40 @@ def summarise_seeds(
         low, high = _interval(means.mean(axis=1), confidence).tolist()
     centres = np.array([group.mean() for group in kept])
     return Summary(sum(map(len, kept)), undefined, float(centres.mean()), _spread(centres), low, high)
+
+
+def summarise_seed_columns(
+    tables: Sequence[ArrayLike], seed: int = 0, confidence: float = 0.95, resamples: int = 2000
+) -> list[Summary]:
+    """`summarise_seeds` for many columns at once: one table [instances, columns] a seed, the same resamples for all.
+
+    An instance that is undefined in a column is drawn like the others and left out of that column's mean.
+    """
+    values = [np.asarray(table, dtype=np.float64) for table in tables]
+    if not values or any(table.ndim != 2 or table.shape[1] != values[0].shape[1] for table in values):
+        raise UserError("Columns over seeds come as tables [instances, columns] with the same columns.")
+    values = [np.where(np.isfinite(table), table, np.nan) for table in values]
+    rng = np.random.default_rng(seed)
+    drawn = rng.integers(0, len(values), size=(resamples, len(values)))
+    means = np.full((*drawn.shape, values[0].shape[1]), np.nan)
+    for number, table in enumerate(values):
+        if len(table):
+            means[drawn == number] = _resampled_means(table, int((drawn == number).sum()), rng)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a column without any value stays NaN
+        over_seeds = np.nanmean(means, axis=1)
+        tail = (1.0 - confidence) / 2
+        low, high = np.nanquantile(over_seeds, [tail, 1.0 - tail], axis=0)
+        centres = np.array([np.nanmean(table, axis=0) for table in values])
+        centre = np.nanmean(centres, axis=0)
+    counts = sum(np.isfinite(table).sum(axis=0) for table in values)
+    total = sum(len(table) for table in values)
+    summaries = []
+    for column, n in enumerate(np.asarray(counts).tolist()):
+        bounds = (float(low[column]), float(high[column])) if n > 1 else (math.nan, math.nan)
+        spread = _spread(centres[np.isfinite(centres[:, column]), column])
+        summaries.append(Summary(n, total - n, float(centre[column]), spread, *bounds))
+    return summaries
 
 
 def _pairs(first: ArrayLike, second: ArrayLike) -> tuple[Floats, int]:

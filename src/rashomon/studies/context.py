@@ -6,11 +6,13 @@ seeds train side by side, one thread each.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from rashomon.data import Dataset, Example, load_dataset
 from rashomon.data.example import fingerprint
@@ -42,6 +44,7 @@ class Context:
     backend: Backend = "processes"
     given_model: Model | None = None
     _datasets: dict[DatasetSpec, Dataset] = field(default_factory=dict)
+    _models: WeakValueDictionary[Path, Model] = field(default_factory=WeakValueDictionary)  # those still in use
 
     def dataset(self, spec: DatasetSpec) -> Dataset:
         """The dataset, read once."""
@@ -58,11 +61,13 @@ class Context:
     def _read(self, spec: DatasetSpec) -> Dataset:
         if spec.file is not None and not spec.labelled:  # nothing is trained, so every row can be looked at
             examples, labels = read_examples(spec.file, spec.columns, require_labels=False)
-            return Dataset(spec.name, {"test": tuple(examples)}, tuple(labels))
+            return Dataset(Path(spec.file).name.split(".")[0], {"test": tuple(examples)}, tuple(labels))
         if spec.file is not None:
             return load_file(spec.file, spec.columns, seed=spec.seed)
         if spec.train is not None:
             return load_files(spec.train, spec.dev, spec.test, spec.columns, seed=spec.seed)
+        if spec.dev is not None or spec.test is not None:
+            raise UserError("Files for dev and test go with one for train; a single file is given as file.")
         lexicon = Path(spec.lexicon) if spec.lexicon else None
         return load_dataset(
             spec.name, data_dir=self.data_dir, seed=spec.seed, lexicon=lexicon, **spec.planted_options()
@@ -71,19 +76,35 @@ class Context:
     def models(self, subject: Subject) -> list[Trained]:
         """The subject's model for each of its seeds: trained, or as the checkpoint has it."""
         if subject.checkpoint == GIVEN:
-            assert self.given_model is not None
+            if self.given_model is None:
+                raise UserError("The study is about a model in memory, and none was handed over.")
             return [Trained(self.given_model, History())]
         if subject.checkpoint is not None:
-            return [Trained(load_model(subject.checkpoint).to(best_device()), History())]
+            return [Trained(self._loaded(Path(subject.checkpoint)), History())]
         return self.trained([subject])[0]
+
+    def _loaded(self, place: Path) -> Model:
+        """The model of a folder (or a hub id), read once for as long as someone holds it."""
+        model = self._models.get(place)
+        if model is None:
+            model = self._models[place] = load_model(str(place)).to(best_device())
+        return model
 
     def trained(self, subjects: Sequence[Subject]) -> list[list[Trained]]:
         """Models of several subjects, those that are missing trained side by side."""
+        folders = iter(self.train_all(subjects))
+        return [[self._read_trained(next(folders)) for _ in subject.seeds] for subject in subjects]
+
+    def train_all(self, subjects: Sequence[Subject]) -> list[Path]:
+        """Where the models of several subjects are kept, seed by seed; the missing are trained side by side."""
         wanted = [(subject, seed) for subject in subjects for seed in subject.seeds]
         runs = [_TrainingRun.of(self.dataset(subject.dataset), subject, seed) for subject, seed in wanted]
-        folders = self.make([run.key() for run in runs], "models", [run.make for run in runs])
-        found = iter(zip(runs, folders, strict=True))
-        return [[_read_trained(*next(found)) for _ in subject.seeds] for subject in subjects]
+        return self.make([run.key() for run in runs], "models", [run.make for run in runs])
+
+    def _read_trained(self, folder: Path) -> Trained:
+        history = read_json(folder / "history.json")
+        model = self._loaded(folder / "model")
+        return Trained(model, History(history["records"], history["best"]), history["scores"])
 
     def folders(self, subject: Subject) -> list[Path]:
         """Where the subject's trained models are kept, one folder a seed."""
@@ -120,28 +141,30 @@ class Context:
         """Explanations by every method; those not in the store are computed together and kept."""
         asked = [make_explainer(method) for method in methods]
         common = {
-            "model": model.fingerprint(),
+            "model": _behaviour(model, examples),
             "examples": fingerprint(examples),
             "background": fingerprint(background),
             "space": space,
         }
-        specs = {
-            explainer.name: {
+        specs = [
+            {
                 **common,
                 "method": explainer.name,
                 "configuration": explainer.configuration(),
                 "seed": seed if explainer.stochastic else None,
             }
             for explainer in asked
-        }
-        missing = [e for e in asked if not self.store.path(specs[e.name], "explanations").is_dir()]
+        ]
+        paths = [self.store.path(spec, "explanations") for spec in specs]
+        missing = [number for number, path in enumerate(paths) if not path.is_dir()]
         if missing:
-            told = explain(model, examples, missing, seed=seed, space=space, background=background)
-            for explainer in missing:
-                part = told.by_method(explainer.name)
-                self.store.run(specs[explainer.name], "explanations", partial(_save_explanations, part))
-        paths = [self.store.path(specs[e.name], "explanations") / "explanations.parquet" for e in asked]
-        return Explanations(item for path in paths for item in Explanations.load(path))
+            methods = [asked[number] for number in missing]
+            told = explain(model, examples, methods, seed=seed, space=space, background=background)
+            for place, number in enumerate(missing):  # in the order of the methods, every example once
+                part = told[place * len(examples) : (place + 1) * len(examples)]
+                self.store.run(specs[number], "explanations", partial(_save_explanations, part))
+        loaded = [Explanations.load(path / "explanations.parquet") for path in paths]
+        return Explanations(item for told in loaded for item in told)
 
 
 def _make_in_store(store: Store, specification: object, kind: str, make: Callable[[Path], None]) -> None:
@@ -177,7 +200,8 @@ class _TrainingRun:
         checkpoint = folder / "checkpoint.safetensors"
         trained = train_model(self.model, self.data, self.training, seed=self.seed, checkpoint=checkpoint)
         trained.model.save(folder / "model")
-        scores = {split: evaluate(trained.model, self.data, split) for split in self.data if self.data[split]}
+        labelled = [split for split in self.data if self.data[split] and _has_labels(self.data[split])]
+        scores = {split: evaluate(trained.model, self.data, split) for split in labelled}
         history = {"records": trained.history.records, "best": trained.history.best, "scores": scores}
         write_json(folder / "history.json", history)
         checkpoint.unlink(missing_ok=True)
@@ -191,12 +215,19 @@ def model_key(model: ModelSpec) -> Plain:
         if not Path(model.embeddings).is_file():
             raise UserError(f"There is no file of word vectors at {model.embeddings}.")
         plain["embeddings"] = content_hash(Path(model.embeddings))
-    if Path(model.name).is_dir():
-        plain["name"] = json.dumps(content_hash(Path(model.name)))
+    folder = Path(model.name).expanduser()
+    if folder.is_dir() and not model.is_builtin:  # a folder that happens to be called bilstm is none of ours
+        plain["name"] = json.dumps(content_hash(folder))
     return plain
 
 
-def _read_trained(run: _TrainingRun, folder: Path) -> Trained:
-    history = read_json(folder / "history.json")
-    model = load_model(folder / "model").to(best_device())
-    return Trained(model, History(history["records"], history["best"]), history["scores"])
+def _behaviour(model: Model, examples: Sequence[Example]) -> dict[str, Plain]:
+    """The model by its weights, and by what they do not hold: how it cuts texts into ids, and its labels' names."""
+    read = hashlib.sha256()
+    for encoding in model.encode(examples):
+        read.update(encoding.ids.tobytes() + encoding.segments.tobytes())
+    return {"weights": model.fingerprint(), "reading": read.hexdigest()[:16], "labels": list(model.labels)}
+
+
+def _has_labels(examples: Sequence[Example]) -> bool:
+    return all(example.label is not None for example in examples)

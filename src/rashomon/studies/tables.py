@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rashomon.measures.significance import holm_bonferroni, summarise_seeds, wilcoxon_test
+from rashomon.errors import UserError
+from rashomon.measures import measures
+from rashomon.measures.base import Family, family_of
+from rashomon.measures.significance import (
+    Alternative,
+    holm_bonferroni,
+    summarise_seed_columns,
+    summarise_seeds,
+    wilcoxon_test,
+)
 from rashomon.studies.base import Distributions
 
 FLOOR = "random"
@@ -30,12 +39,33 @@ def summary_row(groups: Sequence[np.ndarray]) -> dict[str, float]:
 
 
 def summarise_by(instances: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """One row per combination of ``keys``, over the ``value`` of instances and seeds."""
-    rows = []
-    for names, group in instances.groupby(list(keys), sort=False):
-        by_seed = [part["value"].to_numpy() for _, part in group.groupby("seed")]
-        rows.append(dict(zip(keys, names, strict=True)) | summary_row(by_seed))
-    return pd.DataFrame(rows)
+    """One row per combination of ``keys``, over the ``value`` of instances and seeds.
+
+    The texts are drawn once for all rows, which makes hundreds of rows as quick as one.
+    """
+    grouped = instances.groupby(list(keys), sort=False)
+    columns, values = grouped.ngroup().to_numpy(), instances["value"].to_numpy(dtype=np.float64)
+    tables = []
+    for where in instances.groupby("seed").indices.values():
+        rows, texts = pd.factorize(instances["example"].to_numpy()[where])
+        table = np.full((len(texts), grouped.ngroups), np.nan)
+        table[rows, columns[where]] = values[where]
+        tables.append(table)
+    described = []
+    for summary, (names, group) in zip(summarise_seed_columns(tables), grouped["value"], strict=True):
+        own = group[np.isfinite(group)]
+        described.append(
+            dict(zip(keys, names, strict=True))
+            | {
+                "n": summary.n,
+                "undefined": len(group) - summary.n,
+                "mean": summary.mean,
+                "std": float(np.std(own, ddof=1)) if len(own) > 1 else np.nan,
+                "low": summary.low,
+                "high": summary.high,
+            }
+        )
+    return pd.DataFrame(described)
 
 
 def against_floor(
@@ -43,22 +73,26 @@ def against_floor(
 ) -> pd.DataFrame:
     """Figures by measure and method, each method tested against the random control on the same texts.
 
-    One-sided Wilcoxon signed-rank tests, Holm-adjusted over the family of methods and measures.
+    One-sided Wilcoxon signed-rank tests, Holm-adjusted over the family of methods and measures. A method that equals
+    the control on every text does not beat it (p = 1); without a control there is no test (NaN).
     """
     summary = summarise_by(instances, ["measure", "method"])
-    values = {
-        names: group.sort_values(["seed", "example"])["value"].to_numpy()
+    by_text = {
+        names: group.set_index(["seed", "example"])["value"]
         for names, group in instances.groupby(["measure", "method"], sort=False)
     }
     p_values = []
     for measure, method in zip(summary["measure"], summary["method"], strict=True):
-        floor = values.get((measure, FLOOR))
-        if method in controls or floor is None or len(floor) != len(values[(measure, method)]):
+        floor = by_text.get((measure, FLOOR))
+        if method in controls or floor is None:
             p_values.append(np.nan)
-        elif measure in lower_is_better:
-            p_values.append(wilcoxon_test(values[(measure, method)], floor, alternative="less").p)
+            continue
+        pair = pd.concat([by_text[(measure, method)], floor], axis=1, join="inner").dropna().to_numpy()
+        if len(pair) and (pair[:, 0] == pair[:, 1]).all():
+            p_values.append(1.0)
         else:
-            p_values.append(wilcoxon_test(values[(measure, method)], floor, alternative="greater").p)
+            side: Alternative = "less" if measure in lower_is_better else "greater"
+            p_values.append(wilcoxon_test(pair[:, 0], pair[:, 1], alternative=side).p)
     return summary.assign(p_against_random=p_values, p_holm=holm_bonferroni(p_values).p)
 
 
@@ -70,8 +104,27 @@ def ranked_rows(table: pd.DataFrame, defined: bool = True) -> list[Row]:
 
 
 def number(row: Row) -> str:
-    """``.42 [.38, .46]``."""
+    """``0.42 [0.38, 0.46]``; without an interval where one value has none."""
+    if row["mean"] != row["mean"]:
+        return "undefined"
+    if row["low"] != row["low"]:
+        return f"{row['mean']:.2f}"
     return f"{row['mean']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
+
+
+def headline(wanted: str, names: Sequence[str]) -> str:
+    """The measure that verdicts and figures speak of: the usual one, or the first that was asked for."""
+    return wanted if wanted in names else names[0]
+
+
+def check_measures(names: Sequence[str], family: Family) -> None:
+    """Refuse wrong names before any work is done."""
+    if not names:
+        raise UserError(f"Name at least one measure of {family}.")
+    for name in names:
+        if measures.get(name).family != family:
+            known = ", ".join(entry.name for entry in family_of(family))
+            raise UserError(f"{name} is no measure of {family}; there are: {known}.")
 
 
 def spread_by_method(

@@ -1,0 +1,171 @@
+"""Adversaries through the store: resumed after a kill, tensors shared, siblings of every kind of base."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from rashomon.models.build import load_model
+from rashomon.models.spec import ENCODERS, ModelSpec
+from rashomon.runs.store import Store
+from rashomon.studies import adversaries
+from rashomon.studies.adversaries import Member, against_base, prepare, selecting, sibling, train_adversaries
+from rashomon.studies.context import Context
+from rashomon.studies.subject import GIVEN, Subject
+from rashomon.training.adversarial import ATTENTION, PROBABILITIES, AttefaAdversary, ModelConsistentAdversary
+from tests.models.tiny import dataset, tiny_checkpoint
+from tests.studies.trials import FEW, fewer, planted, trial_of
+
+SHORT = fewer(FEW, 2)
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("attention", ["additive", "dot"])
+def test_every_encoder_and_attention(encoder: str, attention: str, tmp_path: Path) -> None:
+    context, subject = trial_of(tmp_path, planted(classes=3, size=48), encoder, attention=attention)
+    trial = prepare(context, [subject])[0]
+    member = Member(trial, AttefaAdversary(trial.reading), trial.adversary_training(fewer(FEW, 1)), 5)
+    outcome = train_adversaries(context, [member])[0]
+    assert 0 <= outcome.scores["tvd"] <= 1
+    assert 0 < outcome.scores["jsd"] <= np.log(2) + 1e-6
+    assert len(outcome.instances) == 24
+    assert outcome.instances["tvd"].mean() == pytest.approx(outcome.scores["tvd"])
+
+
+@pytest.mark.parametrize("settings", [{"heads": 2}, {"temperature": 0.5}, {"weights": "sparsemax"}])
+def test_heads_and_temperature(settings: dict[str, object], tmp_path: Path) -> None:
+    context, subject = trial_of(tmp_path, planted(size=48), **settings)
+    trial = prepare(context, [subject])[0]
+    heads = settings.get("heads", 1)
+    assert trial.rows("test").whole.extras[ATTENTION].shape[1] == heads
+    objective = ModelConsistentAdversary(0.01, trial.reading)
+    outcome = train_adversaries(context, [Member(trial, objective, trial.adversary_training(SHORT), 1)])[0]
+    assert np.isfinite(outcome.scores["jsd"])
+
+
+def test_a_base_against_itself_is_at_distance_zero(tmp_path: Path) -> None:
+    context, subject = trial_of(tmp_path, model="bilstm", heads=2)
+    trial = prepare(context, [subject])[0]
+    table = against_base(trial, trial.base_model())
+    assert table[["tvd", "jsd"]].abs().max().max() < 1e-5
+    assert (table["base_class"] == table["class"]).all()
+
+
+def test_pairs(tmp_path: Path) -> None:
+    context, subject = trial_of(tmp_path, dataset(pair=True), "gru")
+    trial = prepare(context, [subject])[0]
+    attention = trial.rows("test").whole.extras[ATTENTION]
+    assert torch.allclose(attention.sum(-1), torch.ones(4, 1), atol=1e-5)
+    objective = AttefaAdversary(trial.reading)
+    outcome = train_adversaries(context, [Member(trial, objective, trial.adversary_training(SHORT), 1)])[0]
+    assert outcome.scores["jsd"] <= np.log(2) + 1e-6
+
+
+def test_siblings_start_afresh_or_from_the_same_checkpoint(tmp_path: Path) -> None:
+    context, subject = trial_of(tmp_path)
+    base = prepare(context, [subject])[0].base_model()
+    first, again, other = (sibling(base, None, seed) for seed in (1, 1, 2))
+    assert first.fingerprint() == again.fingerprint() != other.fingerprint()
+    assert first.labels == base.labels
+    folder = tiny_checkpoint("bert", tmp_path / "bert")
+    known = load_model(folder)
+    assert sibling(known, None, 3) is known
+    fresh = sibling(known, ModelSpec(name=str(folder)), 3)
+    assert fresh.labels == known.labels
+
+
+@pytest.mark.parametrize("kind", ["bert", "distilbert"])
+@pytest.mark.parametrize("reading", [None, "rollout"])
+def test_fine_tuned_transformers(kind: str, reading: str | None, tmp_path: Path) -> None:
+    folder = tiny_checkpoint(kind, tmp_path / kind)
+    context = Context(Store(tmp_path / "store"), workers=1)
+    subject = Subject(context.adopt(dataset()), checkpoint=str(folder))
+    trial = prepare(context, [subject], reading)[0]  # type: ignore[arg-type]
+    assert trial.reading == (reading or "mean")
+    assert not trial.fresh
+    training = replace(trial.adversary_training(None), epochs=3, learning_rate=1e-3)
+    members = [Member(trial, ModelConsistentAdversary(w, trial.reading), training, 1) for w in (0.0, 0.1)]
+    still, moved = train_adversaries(context, members)
+    assert still.scores["jsd"] < moved.scores["jsd"]
+    assert still.scores["tvd"] < 0.01  # it starts at the base, and lambda 0 asks for nothing else
+
+
+def test_a_given_model_is_kept_and_used(tmp_path: Path) -> None:
+    context, subject = trial_of(tmp_path)
+    model = prepare(context, [subject])[0].base_model()
+    context.given_model = model
+    trial = prepare(context, [replace(subject, checkpoint=GIVEN)])[0]
+    assert trial.base_model().fingerprint() == model.fingerprint()
+
+
+def test_selection_on_test_is_a_different_run(tmp_path: Path) -> None:
+    context, subject = trial_of(tmp_path)
+    published = selecting(context, [subject.dataset], "test")
+    assert published.dataset(subject.dataset)["dev"] == context.dataset(subject.dataset)["test"]
+    assert context.dataset(subject.dataset)["dev"] != context.dataset(subject.dataset)["test"]
+    assert selecting(context, [subject.dataset], "dev") is context
+    assert prepare(published, [subject])[0].folder != prepare(context, [subject])[0].folder
+
+
+def test_base_outputs_are_read_once_for_all_members(tmp_path: Path) -> None:
+    context, subject = trial_of(tmp_path)
+    trial = prepare(context, [subject])[0]
+    adversaries._read_rows.cache_clear()
+    members = [Member(trial, AttefaAdversary(), trial.adversary_training(fewer(FEW, 1)), s) for s in (1, 2, 3)]
+    train_adversaries(context, members)
+    assert adversaries._read_rows.cache_info().misses == 3  # train, dev and test
+    assert trial.rows("test").whole.extras[PROBABILITIES].shape == (24, 2)
+
+
+SWEEP = """
+import sys
+from pathlib import Path
+from rashomon.studies.adversaries import Member, prepare, train_adversaries
+from rashomon.training.adversarial import ModelConsistentAdversary
+from tests.studies.trials import FEW, fewer, trial_of
+
+context, subject = trial_of(Path(sys.argv[1]))
+trial = prepare(context, [subject])[0]
+training = trial.adversary_training(fewer(FEW, 20))
+weights = (0.0, 1e-3, 1e-2, 1e-1, 1.0)
+for outcome in train_adversaries(
+    context, [Member(trial, ModelConsistentAdversary(w, trial.reading), training, 1) for w in weights]
+):
+    print(outcome.member.objective.weight, outcome.epoch, outcome.scores["tvd"], outcome.scores["jsd"])
+"""
+
+
+def test_a_sweep_killed_halfway_goes_on_where_it_was(tmp_path: Path) -> None:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    command = [sys.executable, "-c", SWEEP, str(killed)]
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+    folder = killed / "store" / "adversaries"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None:
+        finished = [path for path in folder.glob("*") if not path.name.endswith(".partial")]
+        if len(finished) >= 2:
+            break
+        time.sleep(0.005)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    finished = [path for path in folder.glob("*") if not path.name.endswith(".partial")]
+    assert 2 <= len(finished) < 5
+    written = {path: (path / "adversary.json").stat().st_mtime_ns for path in finished}
+
+    def run(place: Path) -> str:
+        call = [sys.executable, "-c", SWEEP, str(place)]
+        return subprocess.run(call, env=environment, capture_output=True, text=True, check=True).stdout
+
+    assert run(killed) == run(whole)
+    assert len(list(folder.glob("*"))) == 5
+    assert all((path / "adversary.json").stat().st_mtime_ns == then for path, then in written.items())
