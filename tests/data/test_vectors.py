@@ -28,7 +28,7 @@ def write(folder: Path, kind: str) -> Path:
 @pytest.mark.parametrize("kind", ["v.npz", "v.txt", "v.vec", "v.vec.gz"])
 def test_every_kind_of_file(tmp_path: Path, kind: str) -> None:
     matrix, found = load_vectors(write(tmp_path, kind), VOCABULARY, np.random.default_rng(0))
-    assert found == 3
+    assert found.sum() == 3
     assert matrix.dtype == np.float32
     assert matrix.shape == (len(VOCABULARY), 3)
     rows = dict(zip(VOCABULARY.words, matrix.tolist(), strict=True))
@@ -55,7 +55,7 @@ def test_words_without_a_vector_are_spread_like_the_others(tmp_path: Path) -> No
     vocabulary = Vocabulary.build([known, unknown])
     matrix, found = load_vectors(tmp_path / "v.npz", vocabulary, np.random.default_rng(2))
     drawn = matrix[vocabulary.ids(unknown)]
-    assert found == 300
+    assert found.sum() == 300
     assert drawn.std() == pytest.approx(0.37, rel=0.02)
     assert abs(drawn.mean()) < 0.01
     again, _ = load_vectors(tmp_path / "v.npz", vocabulary, np.random.default_rng(2))
@@ -108,4 +108,4 @@ def test_the_shared_vectors(shared_data: Path) -> None:
     path = shared_data / "embeddings" / "glove_sg_100d.npz"
     vocabulary = Vocabulary.build([["good", "bad", "n't"]])
     matrix, found = load_vectors(path, vocabulary, np.random.default_rng(0))
-    assert (matrix.shape, found) == ((5, 100), 2)
+    assert (matrix.shape, found.sum()) == ((5, 100), 2)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from rashomon.data import Dataset, Example
 from rashomon.errors import UserError
 from rashomon.models import AttentionClassifier, ModelSpec, build_model, is_pretrained, load_model, models
 from rashomon.models.spec import ENCODERS, PRETRAINED
@@ -89,3 +90,22 @@ def test_one_class_only_still_works() -> None:
     model = build_model(ModelSpec(embedding_dim=4), data, seed=0).eval()
     output = model(model.collate(model.encode(SINGLES)))
     assert torch.equal(output.probabilities, torch.ones(len(SINGLES), 1))
+
+
+def test_words_with_a_vector_are_known_even_if_training_never_saw_them(tmp_path: Path) -> None:
+    data = Dataset(
+        "tiny",
+        {
+            "train": (Example("a", "good film", 1), Example("b", "bad film", 0)),
+            "test": (Example("c", "superb zzz film", 1),),
+        },
+        ("negative", "positive"),
+    )
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("good 1 0\nsuperb 0.9 0.1\nfilm 0 1\n", encoding="utf-8")
+    model = build_model(ModelSpec(name="mlp", embeddings=str(vectors)), data, seed=0)
+    (encoding,) = model.encode(data["test"])
+    known, unknown, _ = encoding.ids.tolist()
+    assert unknown == 1, "a word without a vector that training never saw is unknown"
+    assert torch.allclose(model.embedding.weight[known], torch.tensor([0.9, 0.1]))
+    assert "bad" in model.vocabulary, "words of the train split stay, with a vector of their own"

@@ -120,7 +120,9 @@ def test_base_outputs_are_read_once_for_all_members(tmp_path: Path) -> None:
     context, subject = trial_of(tmp_path)
     trial = prepare(context, [subject])[0]
     adversaries._read_rows.cache_clear()
-    members = [Member(trial, AttefaAdversary(), trial.adversary_training(fewer(FEW, 1)), s) for s in (1, 2, 3)]
+    members = [
+        Member(trial, AttefaAdversary(), trial.adversary_training(fewer(FEW, 1)), s) for s in (1, 2, 3)
+    ]
     train_adversaries(context, members)
     assert adversaries._read_rows.cache_info().misses == 3  # train, dev and test
     assert trial.rows("test").whole.extras[PROBABILITIES].shape == (24, 2)

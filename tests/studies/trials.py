@@ -41,8 +41,8 @@ def check_finding(finding: Finding) -> None:
     assert finding.configuration
 
 
-def run_again_trains_nothing(context: Context) -> set[str]:
-    """The finished runs by name: equal before and after a second run."""
+def finished_runs(context: Context) -> set[str]:
+    """The finished runs by name."""
     return {f"{run.kind}/{run.key}" for run in context.store.list() if run.finished}
 
 

@@ -51,7 +51,9 @@ class Says(torch.nn.Module):
 
     def forward(self, batch: Batch) -> Output:
         row = batch.extras["row"]
-        return Output(self.logits[row], self.weights[row], torch.zeros(len(row), 1, 1), torch.zeros(len(row), 1))
+        return Output(
+            self.logits[row], self.weights[row], torch.zeros(len(row), 1, 1), torch.zeros(len(row), 1)
+        )
 
 
 def one_hot(*places: int, width: int = 3) -> Tensor:
@@ -77,7 +79,9 @@ def constructed(base_p: list[float], base_a: Tensor, own_p: list[float], own_a: 
         ([0.7, 0.3], torch.tensor([[[0.5, 0.5, 0.0]]]), 0.5, None),
     ],
 )
-def test_attefa_on_constructed_pairs(own_p: list[float], own_a: Tensor, tvd: float, jsd: float | None) -> None:
+def test_attefa_on_constructed_pairs(
+    own_p: list[float], own_a: Tensor, tvd: float, jsd: float | None
+) -> None:
     model, rows = constructed([0.2, 0.8], one_hot(0), own_p, own_a)
     if jsd is None:  # one half against a point mass, by hand
         middle = np.array([0.75, 0.25])
@@ -87,9 +91,11 @@ def test_attefa_on_constructed_pairs(own_p: list[float], own_a: Tensor, tvd: flo
     assert scores["jsd"] == pytest.approx(jsd, abs=1e-6)
     assert scores["loss"] == pytest.approx(tvd - jsd / LN2, abs=1e-6)
     assert scores["accuracy"] == float(own_p[1] > 0.5)
-    assert float(AttefaAdversary().loss(model, rows.whole)) == pytest.approx(scores["loss"], abs=1e-6)
+    assert AttefaAdversary().loss(model, rows.whole).item() == pytest.approx(scores["loss"], abs=1e-6)
     if jsd > 0:
-        assert attefa_score(scores["tvd"], scores["jsd"]) == pytest.approx(min(tvd / (jsd / LN2), 1), abs=1e-5)
+        assert attefa_score(scores["tvd"], scores["jsd"]) == pytest.approx(
+            min(tvd / (jsd / LN2), 1), abs=1e-5
+        )
 
 
 def test_lambda_is_weighed_against_the_papers_halved_tvd_and_summed() -> None:
@@ -98,7 +104,7 @@ def test_lambda_is_weighed_against_the_papers_halved_tvd_and_summed() -> None:
     model, rows = constructed([0.2, 0.8], base, [0.5, 0.5], own)
     twice = rows.batch(torch.tensor([0, 0]))
     expected = 0.15 - 0.01 * float((own * (own / base).log()).sum())
-    assert float(ModelConsistentAdversary(0.01).loss(model, twice)) == pytest.approx(2 * expected, abs=1e-6)
+    assert ModelConsistentAdversary(0.01).loss(model, twice).item() == pytest.approx(2 * expected, abs=1e-6)
     assert ModelConsistentAdversary(0.01).scores(model, rows)["loss"] == pytest.approx(expected, abs=1e-6)
 
 
@@ -190,7 +196,7 @@ def test_transformers_are_read_without_special_tokens_or_dropout(reading: Readin
     with_base = Rows.of(rows.whole.with_extras(**extras), PER_TOKEN)
     model.train()
     loss = AttefaAdversary(reading).loss(model, with_base.whole)
-    assert abs(float(loss)) < 1e-4  # against itself: dropout would have changed both
+    assert abs(loss.item()) < 1e-4  # against itself: dropout would have changed both
     assert model.training
     loss.backward()
 

@@ -16,14 +16,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from rashomon.data.batches import Bools
 from rashomon.data.vocabulary import PAD_ID, Vocabulary
 from rashomon.errors import UserError
 
 Floats = NDArray[np.float32]
 
 
-def load_vectors(path: Path, vocabulary: Vocabulary, generator: np.random.Generator) -> tuple[Floats, int]:
-    """A row for each id of the vocabulary, and how many words were found.
+def load_vectors(path: Path, vocabulary: Vocabulary, generator: np.random.Generator) -> tuple[Floats, Bools]:
+    """A row for each id of the vocabulary, and which of the words were found.
 
     Padding is zero; words without a vector are drawn from a normal distribution as wide as the found vectors.
     """
@@ -44,7 +45,9 @@ def load_vectors(path: Path, vocabulary: Vocabulary, generator: np.random.Genera
     matrix = generator.normal(0.0, float(found.std()), (len(vocabulary), found.shape[1])).astype(np.float32)
     matrix[known] = found
     matrix[PAD_ID] = 0.0
-    return matrix, len(known)
+    was_found = np.zeros(len(vocabulary), dtype=np.bool_)
+    was_found[known] = True
+    return matrix, was_found
 
 
 def _read_npz(path: Path, wanted: set[str]) -> Iterator[tuple[str, Floats]]:

@@ -34,6 +34,10 @@ class Vocabulary:
         ranked = sorted(frequent, key=lambda word: (-counts[word], word))
         return cls((PAD, UNKNOWN, *ranked[:max_size]))
 
+    def extended(self, words: Iterable[str]) -> Vocabulary:
+        """The same ids, and further ones for new words in alphabetical order."""
+        return Vocabulary((*self.words, *sorted(set(words) - set(self.words))))
+
     @cached_property
     def _index(self) -> dict[str, int]:
         index = {word: number for number, word in enumerate(self.words)}

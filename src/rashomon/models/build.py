@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rashomon.data.example import Dataset
 from rashomon.data.preprocess import apply_token_steps
@@ -63,9 +64,25 @@ def _builtin(spec: ModelSpec, dataset: Dataset, seed: int) -> Model:
     vocabulary = Vocabulary.build(_word_lists(spec, dataset), spec.vocabulary_size, spec.min_count)
     vectors = None
     if spec.embeddings is not None:
-        vectors, _ = load_vectors(Path(spec.embeddings), vocabulary, np.random.default_rng(seed))
+        vocabulary, vectors = _with_vectors(spec, vocabulary, dataset, seed)
         spec = replace(spec, embedding_dim=vectors.shape[1])
     return AttentionClassifier(spec, vocabulary, dataset.labels, dataset.is_pair, seed, vectors)
+
+
+def _with_vectors(
+    spec: ModelSpec, vocabulary: Vocabulary, dataset: Dataset, seed: int
+) -> tuple[Vocabulary, NDArray[np.float32]]:
+    """Ready-made vectors for the words of the train split, and for those of the other splits that have one.
+
+    A word that training never saw is then not unknown; that is what the vectors are for.
+    """
+    others = [split for split in dataset if split != "train"]
+    further = (word for split in others for words in _word_lists(spec, dataset, split) for word in words)
+    known = len(vocabulary)
+    wider = vocabulary if spec.vocabulary_size is not None else vocabulary.extended(further)
+    vectors, found = load_vectors(Path(str(spec.embeddings)), wider, np.random.default_rng(seed))
+    found[:known] = True  # these stay, with a vector of their own if need be
+    return Vocabulary(tuple(w for w, keep in zip(wider.words, found, strict=True) if keep)), vectors[found]
 
 
 def _pretrained(spec: ModelSpec, dataset: Dataset, seed: int) -> Model:
@@ -75,8 +92,8 @@ def _pretrained(spec: ModelSpec, dataset: Dataset, seed: int) -> Model:
     return HuggingFaceClassifier.pretrained(spec.name, dataset.labels, seed, spec.max_length, uniform)
 
 
-def _word_lists(spec: ModelSpec, dataset: Dataset) -> Iterator[list[str]]:
-    for example in dataset["train"]:
+def _word_lists(spec: ModelSpec, dataset: Dataset, split: str = "train") -> Iterator[list[str]]:
+    for example in dataset[split]:
         for side in (0, 1) if example.is_pair else (0,):
             yield [word.form for word in apply_token_steps(words_of(example, side), spec.steps)]
 

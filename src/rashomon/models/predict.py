@@ -52,7 +52,8 @@ def predict(model: Model, rows: Rows, attention: bool = False, token_budget: int
             probabilities[index] = output.probabilities.double().cpu()
             if attention and output.attention is not None:
                 if weights is None:
-                    weights = torch.zeros(count, output.attention.shape[1], width)
+                    with torch.inference_mode(False):  # so that a loss may be taken against it
+                        weights = torch.zeros(count, output.attention.shape[1], width)
                 weights[index, :, : output.attention.shape[2]] = output.attention.float().cpu()
     return Predictions(probabilities.numpy(), weights, rows.lengths.numpy())
 

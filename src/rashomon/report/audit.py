@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 
 from rashomon.data import Dataset, Example
+from rashomon.errors import UserError
+from rashomon.explain.run import as_examples
 from rashomon.models.base import Model
 from rashomon.models.spec import ModelSpec
 from rashomon.report.page import ReportFiles, render, save_report
@@ -29,15 +32,20 @@ class Report:
         target = Path(path)
         if target.suffix != ".html":
             return self.save_folder(target).report
-        write_bytes(target, render(self.audit).encode())
+        page = render(self.audit).encode("utf-8", "replace")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            write_bytes(target, page)
+        except OSError as error:
+            raise UserError(
+                f"The report cannot be written to {target}: {error.strerror or error}; choose another place."
+            ) from error
         return target
 
     def save_folder(self, folder: Path) -> ReportFiles:
         return save_report(self.audit, folder)
 
     def _repr_html_(self) -> str:
-        from html import escape
-
         rows = "".join(
             f"<tr><th>{escape(v.method)}</th><td>{escape(v.sentence)}</td></tr>" for v in self.audit.verdicts
         )
@@ -46,7 +54,7 @@ class Report:
 
 def audit(
     model: Model,
-    data: Dataset | Sequence[Example],
+    data: Dataset | Sequence[Example | str],
     *,
     methods: Sequence[str] = METHODS,
     instances: int = 200,
@@ -54,9 +62,16 @@ def audit(
     seed: int = 0,
     store: str | Path | None = None,
 ) -> Report:
-    """Audit the explanations of a model that is in memory; nothing needs labels except what says so."""
-    dataset = data if isinstance(data, Dataset) else Dataset("texts", {split: tuple(data)}, model.labels)
+    """Audit the explanations of a model that is in memory; nothing needs labels except what says so.
+
+    ``data`` may be plain texts. Labels of examples outside a ``Dataset`` are numbers of the model's classes.
+    """
+    dataset = data if isinstance(data, Dataset) else _texts(data, split, model)
     context = Context(Store(Path(store)) if store is not None else Store(), given_model=model)
     subject = Subject(context.adopt(dataset), ModelSpec(), None, (seed,), checkpoint=GIVEN)
     settings = AuditSettings(subject, tuple(methods), instances, split)
     return Report(run_audit(context, settings, command="rashomon.audit(model, data)"))
+
+
+def _texts(given: Sequence[Example | str], split: str, model: Model) -> Dataset:
+    return Dataset("texts", {split: tuple(as_examples(given))}, model.labels)

@@ -281,7 +281,9 @@ def _verdict(points: pd.DataFrame, curve: pd.DataFrame, best: pd.DataFrame, floo
         "undefined": "the curve has too few points or no range to have a shape",
     }[str(row["shape"])]
     area = "" if np.isnan(row["area"]) else f" (area {row['area']:.2f} [{row['low']:.2f}, {row['high']:.2f}])"
-    if best.empty:
+    if best.empty and not points["lambda"].max() > 0:
+        found = "no lambda above 0 asked the adversary to move attention"
+    elif best.empty:
         found = f"no adversary moved attention by more than {floor:g} JSD, which speaks for attention as explanation"
     else:
         top = best.iloc[0]

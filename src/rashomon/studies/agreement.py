@@ -21,9 +21,27 @@ from rashomon.measures.agreement import kendall_matrix
 from rashomon.measures.base import Floats, Ragged
 from rashomon.studies.base import Distributions, Finding, Matrix, Plot, Series, Study, studies
 from rashomon.studies.context import Context
-from rashomon.studies.tables import FLOOR, Row, number, ranked_rows, summarise_by
-from rashomon.studies.witnesses import Ask, Testimony, configuration_of, hear, is_signed, warnings_of
+from rashomon.studies.tables import (
+    FLOOR,
+    Row,
+    capitalised,
+    check_measures,
+    headline,
+    number,
+    ranked_rows,
+    summarise_by,
+)
+from rashomon.studies.witnesses import (
+    Ask,
+    Testimony,
+    configuration_of,
+    from_stored,
+    hear,
+    is_signed,
+    warnings_of,
+)
 
+HEADLINE = "kendall"
 MEASURES = (
     "kendall",
     "spearman",
@@ -52,22 +70,24 @@ class Agreement(Study):
     measures: tuple[str, ...] = MEASURES
 
     def run(self, context: Context) -> Finding:
+        check_measures(self.measures, "agreement")
         heard = hear(context, self.ask, extra=() if self.ask.stored else (FLOOR,))
-        instances = pd.concat([agreement_table(t, self.measures) for t in heard], ignore_index=True)
-        summary = summarise_pairs(instances)
         methods = [m for m in heard[0].told.methods if m != FLOOR]
         if len(methods) < 2:
             raise UserError("Agreement needs at least two methods that can explain the model.")
+        instances = pd.concat([agreement_table(t, self.measures) for t in heard], ignore_index=True)
+        summary = summarise_pairs(instances)
+        main = headline(HEADLINE, self.measures)
         return Finding(
             study=self.name,
             question=self.question,
-            verdict=_verdict(summary, methods),
+            verdict=_verdict(summary, methods, main),
             configuration=configuration_of(self),
             tables={"summary": summary, "instances": instances},
             figures=(
                 _matrix(summary, methods, self.measures),
-                _distributions(instances, methods),
-                _by_length(instances, methods),
+                _distributions(instances, methods, main),
+                _by_length(instances, methods, main),
             ),
             warnings=warnings_of(heard),
         )
@@ -109,7 +129,7 @@ def _compare(
     measure = measures.get(name)
     if not name.startswith("sign-"):
         return measure(magnitudes[first], magnitudes[second])
-    if not (is_signed(first) and is_signed(second)):
+    if not (is_signed(first) and is_signed(second)):  # a sign that means nothing cannot agree
         return np.full(len(signed[first]), np.nan)
     return measure(signed[first], signed[second])
 
@@ -120,32 +140,38 @@ def summarise_pairs(instances: pd.DataFrame) -> pd.DataFrame:
 
 
 def mean_by_example(instances: pd.DataFrame) -> dict[str, float]:
-    """Each text's mean tau over pairs of methods, the random control left out."""
-    taus = instances[(instances["measure"] == "kendall") & _without_floor(instances)]
-    return {str(key): float(value) for key, value in taus.groupby("example")["value"].mean().items()}
+    """Each text's mean tau over pairs of methods, the random control left out; undefined where every pair is."""
+    means = _values(instances, HEADLINE).groupby("example")["value"].mean()
+    return {str(key): float(value) for key, value in means.items()}
 
 
 def agreement(told: Explanations, measures: Sequence[str] = ("kendall", "pearson")) -> pd.DataFrame:
-    """The agreement of explanations already in hand, as a table."""
-    return summarise_pairs(agreement_table(Testimony(0, None, (), told), measures))
+    """The agreement of explanations already in hand, as a table with a row for every pair and measure."""
+    check_measures(measures, "agreement")
+    heard = from_stored(told)
+    if len(heard[0].told.methods) < 2:
+        raise UserError("Agreement needs explanations by at least two methods.")
+    return summarise_pairs(pd.concat([agreement_table(t, measures) for t in heard], ignore_index=True))
 
 
-def _without_floor(table: pd.DataFrame) -> pd.Series:
-    return (table["first"] != FLOOR) & (table["second"] != FLOOR)
-
-
-def _verdict(summary: pd.DataFrame, methods: Sequence[str]) -> str:
-    rows = ranked_rows(summary[(summary["measure"] == "kendall") & _without_floor(summary)])
+def _verdict(summary: pd.DataFrame, methods: Sequence[str], measure: str) -> str:
+    rows = ranked_rows(_values(summary, measure))
     if not rows:
         return "Agreement is undefined on every text."
     best, worst = rows[-1], rows[0]
     overall = sum(row["mean"] for row in rows) / len(rows)
     word = "mostly agree" if overall >= 0.6 else "partly agree" if overall >= 0.3 else "hardly agree"
+    said = f"The {len(methods)} methods {word}: mean {_named(measure)} {overall:.2f} over pairs"
+    if len(rows) == 1:
+        return f"{capitalised(best['first'])} and {best['second']} {word}: {_named(measure)} {number(best)}."
     return (
-        f"The {len(methods)} methods {word}: mean Kendall tau {overall:.2f} over pairs, "
-        f"from {worst['first']} and {worst['second']} at {number(worst)} "
+        f"{said}, from {worst['first']} and {worst['second']} at {number(worst)} "
         f"to {best['first']} and {best['second']} at {number(best)}."
     )
+
+
+def _named(measure: str) -> str:
+    return "Kendall tau" if measure == HEADLINE else measure
 
 
 def _matrix(summary: pd.DataFrame, methods: Sequence[str], names: Sequence[str]) -> Matrix:
@@ -175,31 +201,34 @@ def _of_method(taus: pd.DataFrame, method: str) -> pd.DataFrame:
     return taus[(taus["first"] == method) | (taus["second"] == method)]
 
 
-def _taus(instances: pd.DataFrame) -> pd.DataFrame:
-    return instances[(instances["measure"] == "kendall") & _without_floor(instances)]
+def _values(table: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """The rows of one measure, the random control left out."""
+    return table[(table["measure"] == measure) & (table["first"] != FLOOR) & (table["second"] != FLOOR)]
 
 
-def _distributions(instances: pd.DataFrame, methods: Sequence[str]) -> Distributions:
-    taus = _taus(instances)
+def _distributions(instances: pd.DataFrame, methods: Sequence[str], measure: str) -> Distributions:
+    values = _values(instances, measure)
     groups = {
-        method: _of_method(taus, method).groupby(["seed", "example"])["value"].mean().dropna().tolist()
+        method: _of_method(values, method).groupby(["seed", "example"])["value"].mean().dropna().tolist()
         for method in methods
     }
-    caption = "For each text, a method's mean tau with the others."
-    return Distributions("How agreement spreads over texts", groups, "Kendall tau", caption, (-1.0, 1.0))
+    caption = f"For each text, a method's mean {_named(measure)} with the others."
+    about = measures.get(measure)
+    title = "How agreement spreads over texts"
+    return Distributions(title, groups, _named(measure), caption, (about.low, about.high))
 
 
-def _by_length(instances: pd.DataFrame, methods: Sequence[str], bins: int = 5) -> Plot:
-    taus = _taus(instances).dropna(subset=["value"])
-    edges = (
-        np.unique(np.quantile(taus["tokens"], np.linspace(0, 1, bins + 1))) if len(taus) else np.array([0, 1])
+def _by_length(instances: pd.DataFrame, methods: Sequence[str], measure: str, bins: int = 5) -> Plot:
+    values = _values(instances, measure).dropna(subset=["value"])
+    lengths = values.drop_duplicates(["seed", "example"])["tokens"]
+    inner = (
+        np.unique(np.quantile(lengths, np.linspace(0, 1, bins + 1)[1:-1])) if len(lengths) else np.empty(0)
     )
     series = []
     for method in methods:
-        own = _of_method(taus, method).groupby(["seed", "example"])[["tokens", "value"]].mean()
-        which = np.clip(np.searchsorted(edges, own["tokens"], side="right") - 1, 0, max(len(edges) - 2, 0))
-        means = own.groupby(which)[["tokens", "value"]].mean()
+        own = _of_method(values, method).groupby(["seed", "example"])[["tokens", "value"]].mean()
+        means = own.groupby(np.searchsorted(inner, own["tokens"]))[["tokens", "value"]].mean()
         series.append(Series(method, means["tokens"].tolist(), means["value"].tolist()))
-    caption = f"Texts in {max(len(edges) - 1, 1)} bins of equal size."
-    title, x_label = "Agreement against text length", "tokens"
-    return Plot(title, x_label, "mean Kendall tau with the others", tuple(series), caption)
+    caption = f"Texts are put into up to {bins} groups of about equal size, from the shortest to the longest."
+    title, y_label = "Agreement against text length", f"mean {_named(measure)} with the others"
+    return Plot(title, "tokens", y_label, tuple(series), caption)

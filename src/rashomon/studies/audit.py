@@ -7,11 +7,11 @@ left out with the reason among the warnings.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rashomon.data import Dataset, Example, words_of
-from rashomon.errors import UserError
+from rashomon.errors import UserError, unknown_name
 from rashomon.explain import Explanations, explain, explainers
 from rashomon.models.base import Model
 from rashomon.progress import progress, silence
@@ -20,14 +20,17 @@ from rashomon.studies.agreement import Agreement, mean_by_example
 from rashomon.studies.base import Audit, Finding, Study
 from rashomon.studies.context import Context
 from rashomon.studies.erasure import Erasure
-from rashomon.studies.necessity import Necessity
-from rashomon.studies.noise_ceiling import NoiseCeiling
-from rashomon.studies.recovery import Recovery, has_rationale
+from rashomon.studies.labels import in_model_labels
+from rashomon.studies.necessity import Necessity, uniform_twin
+from rashomon.studies.noise_ceiling import NoiseCeiling, other_seeds
+from rashomon.studies.recovery import Recovery, has_rationale, marks_of
 from rashomon.studies.subject import Subject
 from rashomon.studies.verdicts import overall, verdicts
 from rashomon.studies.witnesses import METHODS, Ask, answerable, background, configuration_of, draw
 
 TIMED_TEXTS = 8
+SLOW = 1.0  # seconds a text
+STUDIES = ("agreement", "noise-ceiling", "erasure", "recovery", "necessity")
 
 
 @dataclass(frozen=True)
@@ -45,53 +48,34 @@ class AuditSettings:
 def run_audit(context: Context, settings: AuditSettings, command: str = "rashomon audit") -> Audit:
     """Carry out the studies that fit and judge every method by them."""
     started = time.monotonic()
+    _check(settings)
     data = context.dataset(settings.subject.dataset)
-    model = context.models(settings.subject)[0].model
     warnings: list[str] = []
+    settings = replace(settings, split=_split(data, settings.split, warnings))
+    _train_together(context, settings)
+    model = context.models(settings.subject)[0].model
     if settings.subject.checkpoint is not None:
         data = in_model_labels(data, model, warnings)
-        settings = replace(settings, subject=replace(settings.subject, dataset=context.adopt(data)))
-    settings = replace(settings, split=_split(data, settings.split))
-    examples = draw(data, settings.split, settings.instances, settings.subject.seeds[0])
-    for method in settings.methods:
-        explainers.get(method)  # a wrong name is told before any work is done
-    plan = _plan(settings, data, examples, model)
-    findings: list[Finding] = []
-    with progress("auditing", len(plan)) as advance:
-        for name, study in plan.items():
-            if name in settings.without:
-                warnings.append(f"{name} was left out as asked")
-                continue
-            try:
-                findings.append(study().run(context))
-            except UserError as error:
-                warnings.append(f"{name} was left out: {error}")
-            advance(1, name)
-    if not findings:
-        raise UserError(f"No study fits this model and these data: {'; '.join(warnings)}")
+    seed = settings.subject.seeds[0]
+    examples, behind = draw(data, settings.split, settings.instances, seed), background(data, seed)
+    findings = _carry_out(context, settings, _plan(settings, examples, model), warnings)
     methods, _ = answerable(settings.methods, model)
-    told = context.explanations(
-        model,
-        examples,
-        methods,
-        seed=settings.subject.seeds[0],
-        background=background(data, settings.subject.seeds[0]),
-    )
-    costs = measure_costs(model, examples, methods, background(data, 0))
-    judged = verdicts(methods, {finding.study: finding for finding in findings}, costs)
-    kept = dict.fromkeys(warning for finding in findings for warning in finding.warnings)
+    told = context.explanations(model, examples, methods, seed=seed, background=behind)
+    by_study = {finding.study: finding for finding in findings}
+    judged = verdicts(methods, by_study, measure_costs(model, examples, methods, behind))
+    kept = (warning for finding in findings for warning in finding.warnings)
     return Audit(
         title=f"{settings.subject.describe()} on {data.name}",
         model=describe_model(model, settings.subject),
         dataset=f"{data.name}: {len(examples)} of {len(data[settings.split])} texts of the {settings.split} split",
-        summary=overall(judged, {finding.study: finding for finding in findings}),
+        summary=overall(judged, by_study),
         verdicts=judged,
         findings=tuple(findings),
         explanations=told,
-        example_agreement=_example_agreement(findings),
+        example_agreement=_example_agreement(by_study),
         gold_labels={e.id: data.labels[e.label] for e in examples if e.label is not None},
         rationales={e.id: marked for e in examples if (marked := _marked_spans(e))},
-        warnings=(*warnings, *kept),
+        warnings=tuple(dict.fromkeys((*warnings, *kept))),
         configuration=configuration_of(settings),
         versions=library_versions(),
         command=command,
@@ -99,67 +83,92 @@ def run_audit(context: Context, settings: AuditSettings, command: str = "rashomo
     )
 
 
-def in_model_labels(data: Dataset, model: Model, warnings: list[str]) -> Dataset:
-    """The data with labels counted as the model counts its classes: by name where the names are the same."""
-    if data.labels == model.labels or not data.labels:
-        return data
-    if set(data.labels) <= set(model.labels):
-        places = [model.labels.index(label) for label in data.labels]
-    elif len(data.labels) == model.classes:
-        warnings.append(
-            f"The labels {', '.join(data.labels)} were taken for the model's {', '.join(model.labels)}, in order."
-        )
-        places = list(range(model.classes))
-    else:
-        warnings.append("The data's labels are not the model's, so nothing that needs labels was done.")
-        places = []
-    splits = {
-        split: tuple(
-            replace(e, label=places[e.label] if e.label is not None and places else None) for e in data[split]
-        )
-        for split in data
-    }
-    return Dataset(data.name, splits, model.labels, data.notes)
+def _check(settings: AuditSettings) -> None:
+    """Wrong names are told before any work is done."""
+    for method in settings.methods:
+        explainers.get(method)
+    for name in settings.without:
+        if name not in STUDIES:
+            raise unknown_name("study of the audit", name, STUDIES)
 
 
-def _plan(
-    settings: AuditSettings, data: Dataset, examples: tuple[Example, ...], model: Model
-) -> dict[str, Callable[[], Study]]:
+def _split(data: Dataset, wanted: str, warnings: list[str]) -> str:
+    """The asked split; where a dataset has no test split, the largest one, and a word about it."""
+    if wanted != AuditSettings.split or data.splits.get(wanted):
+        data[wanted]  # a wrong name is the user's mistake
+        return wanted
+    largest = max(data, key=lambda split: len(data[split]))
+    warnings.append(f"{data.name} has no {wanted} split, so the texts are from its {largest} split.")
+    return largest
+
+
+def _train_together(context: Context, settings: AuditSettings) -> None:
+    """All models that the studies will ask for, side by side rather than one study after the other."""
+    subject = settings.subject
+    if subject.checkpoint is not None or not subject.model.is_builtin:
+        return  # of other models it is not known yet whether their attention can be tested
+    wanted = [subject]
+    if "noise-ceiling" not in settings.without:
+        wanted.append(replace(subject, seeds=other_seeds(subject.seeds)))
+    if "necessity" not in settings.without and subject.model.weights != "uniform":
+        several = replace(subject, seeds=settings.necessity_seeds)
+        wanted += [several, uniform_twin(several)]
+    context.train_all(wanted)
+
+
+def _carry_out(
+    context: Context, settings: AuditSettings, plan: Mapping[str, Study], warnings: list[str]
+) -> list[Finding]:
+    findings: list[Finding] = []
+    with progress("auditing", len(plan)) as advance:
+        for name, study in plan.items():
+            if name in settings.without:
+                warnings.append(f"{name} was left out as asked.")
+            else:
+                try:
+                    findings.append(study.run(context))
+                except UserError as error:
+                    warnings.append(f"{name} was left out: {error}")
+            advance(1, name)
+    if not findings:
+        raise UserError(f"No study fits this model and these data: {' '.join(warnings)}")
+    return findings
+
+
+def _plan(settings: AuditSettings, examples: tuple[Example, ...], model: Model) -> dict[str, Study]:
     ask = Ask(settings.subject, settings.methods, settings.instances, settings.split)
-    plan: dict[str, Callable[[], Study]] = {
-        "agreement": lambda: Agreement(ask),
-        "noise-ceiling": lambda: NoiseCeiling(ask),
-        "erasure": lambda: Erasure(ask),
+    plan: dict[str, Study] = {
+        "agreement": Agreement(ask),
+        "noise-ceiling": NoiseCeiling(ask),
+        "erasure": Erasure(ask),
     }
     if any(has_rationale(example) for example in examples):
-        plan["recovery"] = lambda: Recovery(ask)
+        plan["recovery"] = Recovery(ask)
     trainable = settings.subject.checkpoint is None and "attention" in model.capabilities
-    if trainable and all(example.label is not None for example in examples):
-        subject = replace(settings.subject, seeds=settings.necessity_seeds)
-        plan["necessity"] = lambda: Necessity(subject, settings.split)
+    if trainable and settings.subject.model.weights != "uniform":
+        plan["necessity"] = Necessity(
+            replace(settings.subject, seeds=settings.necessity_seeds), settings.split
+        )
     return plan
 
 
-def _split(data: Dataset, wanted: str) -> str:
-    """The asked split, or the largest one where files have no such split."""
-    if data.splits.get(wanted):
-        return wanted
-    return max(data, key=lambda split: len(data[split]))
-
-
 def measure_costs(
-    model: Model, examples: tuple[Example, ...], methods: list[str], behind: tuple[Example, ...]
+    model: Model, examples: tuple[Example, ...], methods: Sequence[str], behind: tuple[Example, ...]
 ) -> Mapping[str, float]:
-    """Seconds a text, each method alone on the same few texts."""
-    few = examples[:TIMED_TEXTS]
+    """Seconds a text, each method alone on the same few texts; of a slow method one text must do."""
     costs = {}
     with silence():
         for method in methods:
-            explain(model, few[:1], [method], background=behind)  # compiles and warms up
-            started = time.perf_counter()
-            explain(model, few, [method], background=behind)
-            costs[method] = (time.perf_counter() - started) / len(few)
+            costs[method] = _seconds(model, examples[:1], method, behind)  # also compiles and warms up
+            if costs[method] < SLOW:
+                costs[method] = _seconds(model, examples[:TIMED_TEXTS], method, behind)
     return costs
+
+
+def _seconds(model: Model, few: tuple[Example, ...], method: str, behind: tuple[Example, ...]) -> float:
+    started = time.perf_counter()
+    explain(model, few, [method], background=behind)
+    return (time.perf_counter() - started) / len(few)
 
 
 def describe_model(model: Model, subject: Subject) -> str:
@@ -167,23 +176,18 @@ def describe_model(model: Model, subject: Subject) -> str:
     return f"{subject.describe()} ({size / 1e6:.1f} million parameters, {model.classes} classes)"
 
 
-def _example_agreement(findings: list[Finding]) -> dict[str, float]:
-    for finding in findings:
-        if finding.study == "agreement":
-            return mean_by_example(finding.tables["instances"])
-    return {}
+def _example_agreement(findings: Mapping[str, Finding]) -> dict[str, float]:
+    return mean_by_example(findings["agreement"].tables["instances"]) if "agreement" in findings else {}
 
 
 def _marked_spans(example: Example) -> list[tuple[int, int, int]]:
     """Characters of the words that a rationale marks, with their segment."""
-    spans = []
-    for segment, marks in ((0, example.rationale), (1, example.rationale_pair)):
-        if marks is None:
-            continue
-        for word in words_of(example, segment):
-            if word.index < len(marks) and marks[word.index]:
-                spans.append((segment, word.start, word.end))
-    return spans
+    return [
+        (segment, word.start, word.end)
+        for segment, marks in marks_of(example).items()
+        for word in words_of(example, segment)
+        if word.index < len(marks) and marks[word.index]
+    ]
 
 
 def single_finding(finding: Finding, command: str) -> Audit:

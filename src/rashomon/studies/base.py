@@ -82,7 +82,9 @@ class Finding:
     question: str
     verdict: str
     configuration: Mapping[str, Any]
-    tables: Mapping[str, pd.DataFrame]  # "summary" comes first and has n, spread, interval and undefined counts
+    tables: Mapping[
+        str, pd.DataFrame
+    ]  # "summary" comes first and has n, spread, interval and undefined counts
     figures: tuple[Figure, ...] = ()
     warnings: tuple[str, ...] = ()
 

@@ -44,7 +44,9 @@ class Context:
     backend: Backend = "processes"
     given_model: Model | None = None
     _datasets: dict[DatasetSpec, Dataset] = field(default_factory=dict)
-    _models: WeakValueDictionary[Path, Model] = field(default_factory=WeakValueDictionary)  # those still in use
+    _models: WeakValueDictionary[Path, Model] = field(
+        default_factory=WeakValueDictionary
+    )  # those still in use
 
     def dataset(self, spec: DatasetSpec) -> Dataset:
         """The dataset, read once."""

@@ -8,19 +8,20 @@ thresholds (AOPC). A random order is the floor that a method has to beat, text b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 from scipy.special import softmax
 
-from rashomon.data.batches import Bools
+from rashomon.data.batches import Bools, Encoding
 from rashomon.errors import UserError
-from rashomon.explain import Engine, Explanations
+from rashomon.explain import Engine, Explanation, Explanations
 from rashomon.explain.engine import Perturbation
+from rashomon.explain.record import UNKNOWN_TARGET
 from rashomon.measures.base import Floats, Ragged
-from rashomon.measures.erasure import comprehensiveness, sufficiency, top_masks
+from rashomon.measures.erasure import ERASER_FRACTIONS, comprehensiveness, sufficiency, top_masks
 from rashomon.models.base import Model
 from rashomon.studies.base import Finding, Plot, Series, Study, studies
 from rashomon.studies.context import Context
@@ -28,7 +29,6 @@ from rashomon.studies.tables import FLOOR, against_floor, number, ranked_rows
 from rashomon.studies.witnesses import Ask, Testimony, configuration_of, hear, is_signed, warnings_of
 
 FLOORS = (FLOOR, "trivial")
-ERASER = (0.01, 0.05, 0.10, 0.20, 0.50)
 
 
 @studies.register("erasure")
@@ -39,10 +39,12 @@ class Erasure(Study):
     name: ClassVar[str] = "erasure"
     question: ClassVar[str] = "Does the model use the tokens that a method names?"
     ask: Ask = field(default_factory=Ask)
-    fractions: tuple[float, ...] = ERASER
+    fractions: tuple[float, ...] = ERASER_FRACTIONS
     perturbation: Perturbation = "remove"
 
     def run(self, context: Context) -> Finding:
+        if not self.fractions or not all(0 < fraction < 1 for fraction in self.fractions):
+            raise UserError("Erasure takes fractions of the tokens between 0 and 1, such as 0.1 and 0.5.")
         if self.ask.stored is not None and self.ask.subject.checkpoint is None:
             raise UserError(
                 "Erasure asks the model again: give the model that the stored explanations are of."
@@ -79,30 +81,56 @@ def erase(
     """Sufficiency and comprehensiveness of every method on every text at every threshold."""
     told = testimony.told
     by_id = {example.id: example for example in testimony.examples}
-    ids = told.example_ids
+    ids = told.aligned().example_ids
     encodings = model.encode([by_id[i] for i in ids])
-    engine = Engine(model)
+    engine = Engine(
+        model
+    )  # remembers what it has evaluated, so methods that name the same tokens share the answer
     parts = []
     for method in told.methods:
-        explained = told.by_method(method)
+        of_text = {item.example_id: item for item in told.by_method(method)}
+        explained = Explanations(of_text[i] for i in ids)
+        for item, encoding in zip(explained, encodings, strict=True):
+            _check_tokens(item, encoding, model)
         scores = ranking_scores(explained, method)
         tops = [scores.split(row) for row in top_masks(scores, fractions)]
-        kept: list[Bools] = []
-        for i, encoding in enumerate(encodings):
-            top = np.stack([tops[k][i] for k in range(len(fractions))])
-            rows = np.ones((1 + 2 * len(fractions), len(encoding)), dtype=np.bool_)
-            rows[1 : 1 + len(fractions), encoding.content] = top
-            rows[1 + len(fractions) :, encoding.content] = ~top
-            kept.append(rows)
-        targets = np.array([item.target for item in explained])
+        kept = [_rows([top[i] for top in tops], encoding) for i, encoding in enumerate(encodings)]
         probabilities = np.stack(
             [
-                softmax(logits, axis=1)[:, t]
-                for logits, t in zip(engine.logits(encodings, kept, how), targets, strict=True)
+                _of_class(softmax(logits, axis=1), item.target)
+                for logits, item in zip(engine.logits(encodings, kept, how), explained, strict=True)
             ]
         )
         parts += _erased(testimony.seed, method, ids, probabilities, fractions)
     return pd.concat(parts, ignore_index=True)
+
+
+def _rows(tops: Sequence[Bools], encoding: Encoding) -> Bools:
+    """Which tokens stay: all of them, then the top ones alone, then all but the top ones."""
+    top = np.stack(tops)
+    rows = np.ones((1 + 2 * len(top), len(encoding)), dtype=np.bool_)
+    rows[1 : 1 + len(top), encoding.content] = top
+    rows[1 + len(top) :, encoding.content] = ~top
+    return rows
+
+
+def _of_class(probabilities: Floats, target: int) -> Floats:
+    """The class that was explained; of explanations that do not say which, the one predicted for the whole text."""
+    known = target if target != UNKNOWN_TARGET else int(probabilities[0].argmax())
+    return probabilities[:, known]
+
+
+def _check_tokens(item: Explanation, encoding: Encoding, model: Model) -> None:
+    said, read = (np.array(a.tokens, dtype=object)[a.content] for a in (item, encoding))
+    if not np.array_equal(said, read):
+        raise UserError(
+            f"The explanation of {item.example_id!r} by {item.method} is not in the tokens of this model; "
+            "erasure needs explanations of this very model, before sub-words are merged."
+        )
+    if not UNKNOWN_TARGET <= item.target < model.classes:
+        raise UserError(
+            f"The explanation of {item.example_id!r} by {item.method} is of a class the model lacks."
+        )
 
 
 def ranking_scores(told: Explanations, method: str) -> Ragged:
@@ -135,7 +163,7 @@ def _erased(
 
 
 def _with_model(context: Context, ask: Ask, testimony: Testimony) -> Testimony:
-    """Stored explanations beside the model and the texts they are of."""
+    """Stored explanations beside the model and the texts they are of, and a random order to beat."""
     data = context.dataset(ask.subject.dataset)
     by_id = {example.id: example for split in data for example in data[split]}
     missing = [i for i in testimony.told.example_ids if i not in by_id]
@@ -144,7 +172,13 @@ def _with_model(context: Context, ask: Ask, testimony: Testimony) -> Testimony:
             f"The stored explanations are of texts that {data.name} does not have, such as {missing[0]!r}."
         )
     examples = tuple(by_id[i] for i in testimony.told.example_ids)
-    return Testimony(testimony.seed, context.models(ask.subject)[0].model, examples, testimony.told)
+    model = context.models(ask.subject)[0].model
+    told, controls = testimony.told, [floor for floor in FLOORS if floor not in testimony.told.methods]
+    if controls:
+        classes = {item.example_id: item.target for item in told}
+        asked = context.explanations(model, examples, controls, seed=ask.subject.seeds[0])
+        told += [replace(item, target=classes[item.example_id]) for item in asked]
+    return replace(testimony, model=model, examples=examples, told=told)
 
 
 def _verdict(summary: pd.DataFrame) -> str:
@@ -153,6 +187,8 @@ def _verdict(summary: pd.DataFrame) -> str:
     if not rows:
         return "No method was tested."
     best, worst = rows[-1], rows[0]
+    if len(rows) == 1:
+        return f"Erasing the top tokens of {best['method']} costs {number(best)} of the prediction's probability."
     floor = ranked_rows(gone[gone["method"] == FLOOR])
     against = f", against {number(floor[0])} for a random order" if floor else ""
     beaten = sum(row["p_holm"] < 0.05 for row in rows)

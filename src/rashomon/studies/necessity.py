@@ -12,12 +12,14 @@ from typing import ClassVar
 
 import numpy as np
 import pandas as pd
+import torch
 
-from rashomon.data import Dataset
+from rashomon.data import Dataset, Example
 from rashomon.data.example import require_labels
 from rashomon.errors import UserError
 from rashomon.measures.significance import mcnemar_test, permutation_test
-from rashomon.models.predict import predict, rows_of
+from rashomon.models.base import Model
+from rashomon.models.predict import evaluating, predict, rows_of
 from rashomon.studies.base import Distributions, Finding, Study, studies
 from rashomon.studies.context import Context
 from rashomon.studies.subject import Subject
@@ -26,6 +28,9 @@ from rashomon.studies.witnesses import configuration_of
 from rashomon.training.train import Trained
 
 FIGURES = ("accuracy", "f1", "roc-auc")
+POOLING_ONLY = (
+    "Only the attention that pools was made uniform; the self-attention inside the encoder still learns."
+)
 
 
 @studies.register("necessity")
@@ -41,10 +46,16 @@ class Necessity(Study):
     def run(self, context: Context) -> Finding:
         if self.subject.checkpoint is not None:
             raise UserError("Necessity trains the model anew with uniform attention: give a model to train.")
+        if self.subject.model.weights == "uniform":
+            raise UserError("The model's attention is uniform already, so there is nothing to compare.")
         data = context.dataset(self.subject.dataset)
         require_labels(data[self.split], "Necessity")
-        variants = {"learned": self.subject, "uniform": self.subject.with_model(weights="uniform")}
+        if not data[self.split]:
+            raise UserError(f"The {self.split} split of {data.name} is empty, so nothing can be compared.")
+        variants = {"learned": self.subject, "uniform": uniform_twin(self.subject)}
         trained = dict(zip(variants, context.trained(list(variants.values())), strict=True))
+        if not self.subject.model.is_builtin:
+            _check_uniform(trained["uniform"][0].model, data[self.split][0])
         correct = {name: self._correct(data, models) for name, models in trained.items()}
         instances = pd.concat(
             [table.assign(attention=name) for name, table in correct.items()], ignore_index=True
@@ -63,6 +74,7 @@ class Necessity(Study):
                 "instances": instances,
             },
             figures=(_figure(seeds),),
+            warnings=(POOLING_ONLY,) if self.subject.model.name == "transformer" else (),
         )
 
     def _correct(self, data: Dataset, models: list[Trained]) -> pd.DataFrame:
@@ -111,6 +123,21 @@ class Necessity(Study):
         return pd.DataFrame(rows)
 
 
+def uniform_twin(subject: Subject) -> Subject:
+    """The same model with frozen uniform attention."""
+    return subject.with_model(weights="uniform")
+
+
+def _check_uniform(model: Model, example: Example) -> None:
+    """Some networks compute attention in a way of their own, which cannot be frozen from outside."""
+    from rashomon.models.uniform import is_uniform  # brings transformers, which takes seconds to load
+
+    with evaluating(model), torch.inference_mode():
+        layers = model(model.collate(model.encode([example]))).layers
+    if layers is None or not all(map(is_uniform, layers)):
+        raise UserError("The self-attention of this network cannot be made uniform from outside.")
+
+
 def _summary(seeds: pd.DataFrame) -> pd.DataFrame:
     long = seeds.melt(id_vars=["attention", "seed"], value_vars=list(FIGURES), var_name="figure")
     rows = [
@@ -123,11 +150,16 @@ def _summary(seeds: pd.DataFrame) -> pd.DataFrame:
 def _verdict(seeds: pd.DataFrame, comparison: pd.DataFrame) -> str:
     means = seeds.groupby("attention")["accuracy"].mean().to_dict()
     overall = comparison[comparison["seed"] == "all"].to_dict("records")[0]
-    needed = overall["p"] < 0.05 and overall["difference"] > 0
-    words = "The model needs its attention" if needed else "Attention is not needed here"
-    tail = "" if needed else ", so its weights have little to explain"
+    if not np.isfinite(overall["p"]):
+        words = "Too few texts to tell whether the model needs its attention"
+    elif overall["p"] >= 0.05:
+        words = "Attention is not needed here, so its weights have little to explain"
+    elif overall["difference"] > 0:
+        words = "The model needs its attention"
+    else:
+        words = "Attention does harm here: uniform weights do better"
     return (
-        f"{words}{tail}: accuracy {means['learned']:.3f} with learned weights, "
+        f"{words}: accuracy {means['learned']:.3f} with learned weights, "
         f"{means['uniform']:.3f} with uniform ones "
         f"(difference {overall['difference']:+.3f}, p = {overall['p']:.3f}, {int(overall['n'])} texts)."
     )

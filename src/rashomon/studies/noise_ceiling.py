@@ -7,11 +7,13 @@ agrees as much as a method agrees with itself does not disagree in any sense tha
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 
+from rashomon.errors import UserError
 from rashomon.explain import Explanations, make_explainer
 from rashomon.measures.agreement import kendall
 from rashomon.measures.base import Floats, Ragged
@@ -21,7 +23,7 @@ from rashomon.studies.tables import number, ranked_rows, spread_by_method, summa
 from rashomon.studies.witnesses import Ask, Testimony, configuration_of, hear, warnings_of
 
 SAMPLING, MODEL = "another sampling seed", "another model seed"
-SHIFT = 1000  # how far the second seed lies from the first
+SHIFT = 1000  # how far the second sampling seed lies from the first
 
 
 @studies.register("noise-ceiling")
@@ -35,13 +37,16 @@ class NoiseCeiling(Study):
 
     def run(self, context: Context) -> Finding:
         first = hear(context, self.ask)
-        parts = [self._sampling(context, first)]
         notes: list[str] = []
-        if self.ask.subject.checkpoint is not None:
-            notes.append("A checkpoint has one model seed, so only the sampling seed was varied.")
+        if self.ask.stored is not None:
+            parts = _among_stored(first, notes)
         else:
-            parts.append(self._model(context, first, notes))
-        instances = pd.concat([part for part in parts if len(part)], ignore_index=True)
+            parts = [self._sampling(context, first)]
+            if self.ask.subject.checkpoint is None:
+                parts += self._model(context, first, notes)
+            else:
+                notes.append("A checkpoint has one model seed, so only the sampling seed was varied.")
+        instances = pd.concat(parts, ignore_index=True)
         summary = summarise_by(instances, ["against", "method"])
         return Finding(
             study=self.name,
@@ -55,43 +60,76 @@ class NoiseCeiling(Study):
 
     def _sampling(self, context: Context, first: list[Testimony]) -> pd.DataFrame:
         """Methods that draw at random are asked again; the others would say the same again."""
-        rows = []
         noisy = tuple(m for m in first[0].told.methods if make_explainer(m).stochastic)
-        again = hear(context, replace(self.ask, methods=noisy), seed_shift=SHIFT) if noisy else []
-        for position, testimony in enumerate(first):
+        again = hear(context, replace(self.ask, methods=noisy), seed_shift=SHIFT) if noisy else first
+        parts = []
+        for testimony, other in zip(first, again, strict=True):
             for method in testimony.told.methods:
                 told = testimony.told.by_method(method)
-                other = again[position].told.by_method(method) if method in noisy else told
-                values = self_agreement(told, other)
-                rows.append(_rows(testimony.seed, method, SAMPLING, told.example_ids, values))
-        return pd.concat(rows, ignore_index=True)
+                second = other.told.by_method(method) if method in noisy else told
+                parts.append(_compared(testimony.seed, SAMPLING, told, second))
+        return pd.concat(parts, ignore_index=True)
 
-    def _model(self, context: Context, first: list[Testimony], notes: list[str]) -> pd.DataFrame:
-        subject = self.ask.subject
-        shifted = replace(subject, seeds=tuple(seed + SHIFT for seed in subject.seeds))
-        rows = []
-        for testimony, trained in zip(first, context.models(shifted), strict=True):
+    def _model(self, context: Context, first: list[Testimony], notes: list[str]) -> list[pd.DataFrame]:
+        parts = []
+        others = context.models(replace(self.ask.subject, seeds=other_seeds(self.ask.subject.seeds)))
+        for testimony, trained in zip(first, others, strict=True):
             methods = testimony.told.methods
             other = context.explanations(
                 trained.model, testimony.examples, methods, seed=testimony.seed, background=testimony.behind
             )
-            classes = {item.example_id: item.target for item in other}
-            same = [
-                i.example_id
-                for i in testimony.told.by_method(methods[0])
-                if classes[i.example_id] == i.target
-            ]
-            notes.append(
-                f"Model seed {testimony.seed + SHIFT} predicts the same class on {len(same)} of "
-                f"{len(testimony.examples)} texts; only those are compared."
-            )
-            for method in methods:
-                pair = [t.by_method(method).where(example_id=same) for t in (testimony.told, other)]
-                if not pair[0]:
-                    continue
-                values = self_agreement(*pair)
-                rows.append(_rows(testimony.seed, method, MODEL, pair[0].example_ids, values))
-        return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame()
+            parts += _same_class(testimony.seed, testimony.told, other, notes)
+        return parts
+
+
+def other_seeds(seeds: tuple[int, ...]) -> tuple[int, ...]:
+    """For every model another one: the subject's next, so that nothing is trained needlessly; for one, one more."""
+    return (*seeds[1:], seeds[0]) if len(seeds) > 1 else (seeds[0] + 1,)
+
+
+def _same_class(seed: int, first: Explanations, second: Explanations, notes: list[str]) -> list[pd.DataFrame]:
+    """Two models are compared where they predict the same class: elsewhere they should be explained differently."""
+    classes = {item.example_id: item.target for item in second}
+    same = {item.example_id for item in first if classes.get(item.example_id) == item.target}
+    notes.append(
+        f"Another model predicts the same class on {len(same)} of {len(first.example_ids)} texts; "
+        "only those are compared."
+    )
+    shared = [method for method in first.methods if method in second.methods]
+    return [
+        _compared(seed, MODEL, *(told.by_method(method).where(example_id=same) for told in (first, second)))
+        for method in shared
+        if same
+    ]
+
+
+def _among_stored(heard: list[Testimony], notes: list[str]) -> list[pd.DataFrame]:
+    """Each account of a file against the next: of the same model under another seed, or of another model."""
+    parts = []
+    for turn, (one, other) in enumerate(pairwise(heard)):
+        if {item.model for item in one.told} != {item.model for item in other.told}:
+            parts += _same_class(turn, one.told, other.told, notes)
+            continue
+        for method in one.told.methods:
+            if method in other.told.methods:
+                told = [testimony.told.by_method(method) for testimony in (one, other)]
+                parts.append(_compared(turn, SAMPLING, *told))
+    if not parts:
+        raise UserError(
+            "The noise ceiling compares a method with itself: stored explanations must hold the same texts "
+            "explained twice, under two seeds or of two models that predict the same classes."
+        )
+    return parts
+
+
+def _compared(seed: int, against: str, first: Explanations, second: Explanations) -> pd.DataFrame:
+    """Self-agreement on the texts that both explain."""
+    second_of = {item.example_id: item for item in second}
+    pairs = [(item, second_of[item.example_id]) for item in first if item.example_id in second_of]
+    values = self_agreement(Explanations(p[0] for p in pairs), Explanations(p[1] for p in pairs))
+    ids = [item.example_id for item, _ in pairs]
+    method = first.methods[0] if first else ""
+    return pd.DataFrame({"seed": seed, "example": ids, "method": method, "against": against, "value": values})
 
 
 def self_agreement(first: Explanations, second: Explanations) -> Floats:
@@ -100,18 +138,14 @@ def self_agreement(first: Explanations, second: Explanations) -> Floats:
     return kendall(rows[0], rows[1])
 
 
-def _rows(seed: int, method: str, against: str, ids: tuple[str, ...], values: Floats) -> pd.DataFrame:
-    return pd.DataFrame({"seed": seed, "example": ids, "method": method, "against": against, "value": values})
-
-
 def _verdict(summary: pd.DataFrame) -> str:
     words = []
     for against, group in summary.groupby("against", sort=False):
         if rows := ranked_rows(group):
             words.append(f"under {against} the least stable is {rows[0]['method']} at {number(rows[0])}")
-    return (
-        f"Agreement of each method with itself (Kendall tau): {'; '.join(words)}." if words else "Undefined."
-    )
+    if not words:
+        return "Agreement of the methods with themselves is undefined on every text."
+    return f"Agreement of each method with itself (Kendall tau): {'; '.join(words)}."
 
 
 def _figures(instances: pd.DataFrame) -> tuple[Distributions, ...]:

@@ -7,7 +7,7 @@ correctly are used, since on the others it used something else.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
@@ -16,13 +16,23 @@ import pandas as pd
 
 from rashomon.data import Example
 from rashomon.errors import UserError
-from rashomon.explain import Explanation
+from rashomon.explain import Explanation, Explanations
+from rashomon.explain.record import UNKNOWN_TARGET
 from rashomon.measures import measures
-from rashomon.measures.base import Floats, Ragged
+from rashomon.measures.base import Floats, Ints, Ragged
 from rashomon.studies.base import Distributions, Finding, Study, studies
 from rashomon.studies.context import Context
-from rashomon.studies.tables import FLOOR, against_floor, number, ranked_rows, spread_by_method
-from rashomon.studies.witnesses import Ask, Testimony, configuration_of, hear, warnings_of
+from rashomon.studies.tables import (
+    FLOOR,
+    against_floor,
+    capitalised,
+    check_measures,
+    headline,
+    number,
+    ranked_rows,
+    spread_by_method,
+)
+from rashomon.studies.witnesses import Ask, configuration_of, hear, warnings_of
 
 MEASURES = (
     "average-precision",
@@ -48,45 +58,38 @@ class Recovery(Study):
     ranking: Literal["magnitude", "signed"] = "magnitude"
 
     def run(self, context: Context) -> Finding:
+        check_measures(self.measures, "recovery")
         heard = hear(context, self.ask, extra=() if self.ask.stored else (FLOOR,))
         data = context.dataset(self.ask.subject.dataset)
-        by_id = {example.id: example for split in data for example in data[split]}
-        instances = pd.concat([self._instances(t, by_id) for t in heard], ignore_index=True)
-        if instances.empty:
+        parts, notes = [], []
+        for testimony in heard:
+            examples = testimony.examples or [example for split in data for example in data[split]]
+            labels = testimony.model.labels if testimony.model is not None else data.labels
+            usable, why = _usable(testimony.told, {e.id: e for e in examples}, labels)
+            notes += why
+            parts += [self._instances(testimony.seed, told) for told in _by_method(usable)]
+        if not parts:
             raise UserError(f"No correctly classified text of {data.name} has a rationale to recover.")
+        instances = pd.concat(parts, ignore_index=True)
         summary = against_floor(instances)
-        used = instances[["seed", "example"]].drop_duplicates()
-        asked = sum(len(t.told.example_ids) for t in heard)
-        note = f"{len(used)} of {asked} texts have a rationale and are classified correctly; the others are left out."
+        main = headline("average-precision", self.measures)
         return Finding(
             study=self.name,
             question=self.question,
-            verdict=_verdict(summary),
+            verdict=_verdict(summary, main),
             configuration=configuration_of(self),
             tables={"summary": summary, "instances": instances},
-            figures=(_figure(instances),),
-            warnings=(note, *warnings_of(heard)),
+            figures=(_figure(instances, main),),
+            warnings=(*dict.fromkeys(notes), *warnings_of(heard)),
         )
 
-    def _instances(self, testimony: Testimony, by_id: dict[str, Example]) -> pd.DataFrame:
-        parts = []
-        for method in testimony.told.methods:
-            rows: list[tuple[str, Floats, Floats]] = []
-            for item in testimony.told.by_method(method):
-                example = by_id.get(item.example_id)
-                if example is None or example.label != item.target:
-                    continue
-                truth = rationale_of(item, example)
-                if truth is None:
-                    continue
-                where, marks = truth
-                scores = item.scores[where]
-                rows.append(
-                    (item.example_id, np.abs(scores) if self.ranking == "magnitude" else scores, marks)
-                )
-            if rows:
-                parts.append(self._measured(testimony.seed, method, rows))
-        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    def _instances(self, seed: int, told: Sequence[tuple[Explanation, Example]]) -> pd.DataFrame:
+        rows = []
+        for item, example in told:
+            where, marks = rationale_of(item, example)
+            scores = item.scores[where]
+            rows.append((item.example_id, np.abs(scores) if self.ranking == "magnitude" else scores, marks))
+        return self._measured(seed, told[0][0].method, rows)
 
     def _measured(self, seed: int, method: str, rows: Sequence[tuple[str, Floats, Floats]]) -> pd.DataFrame:
         scores = Ragged.from_list([row[1] for row in rows])
@@ -106,53 +109,105 @@ class Recovery(Study):
         return pd.concat(tables, ignore_index=True)
 
 
+Pair = tuple[Explanation, Example]
+
+
+def _usable(
+    told: Explanations, by_id: Mapping[str, Example], labels: Sequence[str]
+) -> tuple[list[Pair], list[str]]:
+    """Explanations of texts with a rationale that the model classifies correctly, and what was left out."""
+    ids = told.aligned().example_ids
+    bare = {i for i in ids if i not in by_id or not has_rationale(by_id[i])}
+    wrong = {
+        item.example_id
+        for item in told
+        if item.example_id in by_id and not _is_right(item, by_id[item.example_id], labels)
+    } - bare
+    used = [i for i in ids if i not in bare | wrong]
+    kept = set(used)
+    note = (
+        f"{len(used)} of {len(ids)} texts are used: {len(bare)} have no rationale, "
+        f"{len(wrong)} are not classified correctly."
+    )
+    return [(item, by_id[item.example_id]) for item in told if item.example_id in kept], [note]
+
+
+def _is_right(item: Explanation, example: Example, labels: Sequence[str]) -> bool:
+    """Whether the explained class is predicted and true; an explanation that does not say is taken at its word."""
+    if item.target == UNKNOWN_TARGET:
+        return True
+    if example.label is None or (item.probabilities and int(np.argmax(item.probabilities)) != item.target):
+        return False
+    return (
+        item.target_label == labels[example.label]
+        if item.target_label in labels
+        else item.target == example.label
+    )
+
+
+def _by_method(told: Sequence[Pair]) -> list[list[Pair]]:
+    groups: dict[str, list[Pair]] = {}
+    for item, example in told:
+        groups.setdefault(item.method, []).append((item, example))
+    return list(groups.values())
+
+
+def marks_of(example: Example) -> dict[int, tuple[int, ...]]:
+    """0/1 marks over the words of every text that someone marked, by segment."""
+    marks = {0: example.rationale or _from_phrases(example), 1: example.rationale_pair}
+    return {segment: told for segment, told in marks.items() if told}
+
+
 def has_rationale(example: Example) -> bool:
-    return bool(example.rationale or example.rationale_pair or example.phrases)
+    return bool(marks_of(example))
 
 
-def rationale_of(explanation: Explanation, example: Example) -> tuple[np.ndarray, Floats] | None:
-    """Positions of the ranked tokens and their 0/1 marks; segments that nobody marked are left out of both."""
-    marks_by_segment = {0: example.rationale or _from_phrases(example), 1: example.rationale_pair}
-    annotated = [segment for segment, marks in marks_by_segment.items() if marks is not None]
-    where = np.flatnonzero(explanation.content & np.isin(explanation.segments, annotated))
-    if not len(where):
-        return None
+def rationale_of(explanation: Explanation, example: Example) -> tuple[Ints, Floats]:
+    """Positions of the ranked tokens and their 0/1 marks; a text of the pair that nobody marked is left out of both."""
+    marked = marks_of(example)
+    where = np.flatnonzero(explanation.content & np.isin(explanation.segments, list(marked)))
     marks = np.zeros(len(where))
     for row, position in enumerate(where):
-        of_segment = marks_by_segment[int(explanation.segments[position])]
+        of_segment = marked[int(explanation.segments[position])]
         word = int(explanation.word_ids[position])
-        marks[row] = 0 if of_segment is None or not 0 <= word < len(of_segment) else of_segment[word]
+        marks[row] = of_segment[word] if 0 <= word < len(of_segment) else 0
     return where, marks
 
 
 def _from_phrases(example: Example) -> tuple[int, ...] | None:
-    """Words whose own label is on the side of the whole text's label."""
-    if example.phrases is None or example.tokens is None or example.label is None:
+    """Words whose own sentiment is on the side of the whole sentence's, which its longest phrase tells."""
+    if not example.phrases or example.tokens is None:
+        return None
+    whole = {label for start, end, label in example.phrases if (start, end) == (0, len(example.tokens))}
+    side = np.sign(whole.pop() - NEUTRAL) if whole else 0
+    if side == 0:
         return None
     leaves = {start: label for start, end, label in example.phrases if end == start + 1}
-    positive = example.label == 1
-    return tuple(
-        int(leaves.get(i, NEUTRAL) > NEUTRAL if positive else leaves.get(i, NEUTRAL) < NEUTRAL)
-        for i in range(len(example.tokens))
-    )
+    return tuple(int(np.sign(leaves.get(i, NEUTRAL) - NEUTRAL) == side) for i in range(len(example.tokens)))
 
 
-def _verdict(summary: pd.DataFrame) -> str:
-    table = summary[summary["measure"] == "average-precision"]
+def _verdict(summary: pd.DataFrame, measure: str) -> str:
+    table = summary[summary["measure"] == measure]
     rows = ranked_rows(table[table["method"] != FLOOR])
     if not rows:
-        return "No method was tested."
+        return f"Recovery is undefined on every text: {measures.get(measure).undefined}."
     best, worst = rows[-1], rows[0]
     floor = ranked_rows(table[table["method"] == FLOOR])
-    against = f"; a random order reaches {number(floor[0])}" if floor else ""
+    beaten = sum(row["p_holm"] < 0.05 for row in rows)
+    against = (
+        f"; a random order reaches {number(floor[0])}, which {beaten} of {len(rows)} beat" if floor else ""
+    )
+    named = measure.replace("-", " ")
+    if len(rows) == 1:
+        return f"{capitalised(best['method'])} finds the known tokens with {named} {number(best)}{against}."
     return (
-        f"The known tokens are found best by {best['method']} (average precision {number(best)}) and worst by "
+        f"The known tokens are found best by {best['method']} ({named} {number(best)}) and worst by "
         f"{worst['method']} ({number(worst)}){against}."
     )
 
 
-def _figure(instances: pd.DataFrame) -> Distributions:
-    of_measure = instances[instances["measure"] == "average-precision"]
+def _figure(instances: pd.DataFrame, measure: str) -> Distributions:
+    of_measure = instances[instances["measure"] == measure]
     caption = "One means that every known token is ranked above every other token."
-    title, label = "Recovery of the known tokens", "average precision"
-    return spread_by_method(of_measure, title, label, caption, (0.0, 1.0))
+    title = "Recovery of the known tokens"
+    return spread_by_method(of_measure, title, measure.replace("-", " "), caption, (0.0, 1.0))

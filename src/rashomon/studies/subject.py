@@ -53,4 +53,6 @@ class Subject:
         return replace(self, model=replace(self.model, **changes))  # type: ignore[arg-type]
 
     def describe(self) -> str:
-        return self.checkpoint if self.checkpoint not in (None, GIVEN) else self.model.name
+        if self.checkpoint == GIVEN:
+            return "your model"
+        return self.model.name if self.checkpoint is None else self.checkpoint

@@ -112,6 +112,11 @@ def number(row: Row) -> str:
     return f"{row['mean']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
 
 
+def capitalised(text: str) -> str:
+    """For the start of a sentence; names such as ``myIG`` keep their other letters."""
+    return text[:1].upper() + text[1:]
+
+
 def headline(wanted: str, names: Sequence[str]) -> str:
     """The measure that verdicts and figures speak of: the usual one, or the first that was asked for."""
     return wanted if wanted in names else names[0]

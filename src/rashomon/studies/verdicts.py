@@ -8,14 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rashomon.studies.base import Finding, Judgement, MethodVerdict
+from rashomon.studies.erasure import FLOORS
 from rashomon.studies.noise_ceiling import MODEL, SAMPLING
-from rashomon.studies.tables import Row, number, ranked_rows
+from rashomon.studies.tables import FLOOR, Row, capitalised, number, ranked_rows
 
 CLOSE_TO_CEILING = 0.8  # share of a method's agreement with itself that counts as agreeing with others
-SOME_AGREEMENT = 0.3
-STABLE, SHAKY = 0.8, 0.5
+SOME_AGREEMENT = 0.3  # tau; below it a ceiling is too low to say anything, too
+STABLE, SHAKY = 0.8, 0.5  # tau of a method with itself
 FAITHFUL_SHARE = 0.7  # of the best method's comprehensiveness
-FOUND, PARTLY_FOUND = 0.8, 0.5
+NOTICEABLE = (
+    0.05  # probability that erasing must cost beyond a random order's before the model "uses" the tokens
+)
+FOUND, PARTLY_FOUND = 0.7, 0.3  # of the way from a random order's average precision to a perfect one
+LEVEL = 0.05  # of significance
+QUICK, SLOW = 0.1, 2.0  # seconds a text
 
 
 def verdicts(
@@ -34,7 +40,7 @@ def _verdict(method: str, findings: Mapping[str, Finding], costs: Mapping[str, f
     ]
     judgements = (*(j for j in judged if j is not None), _cost(method, costs))
     said = [j.words for j in judgements if j.aspect != "cost" and j.rating != "unknown"]
-    sentence = f"{method.capitalize()} {_join(said)}." if said else f"Nothing can be said of {method} here."
+    sentence = f"{capitalised(method)} {_join(said)}." if said else f"Nothing can be said of {method} here."
     return MethodVerdict(method, sentence, judgements)
 
 
@@ -49,30 +55,31 @@ def _agreement(method: str, findings: Mapping[str, Finding]) -> Judgement | None
     own = table[
         (table["measure"] == "kendall")
         & ((table["first"] == method) | (table["second"] == method))
-        & (table["first"] != "random")
-        & (table["second"] != "random")
+        & (table["first"] != FLOOR)
+        & (table["second"] != FLOOR)
     ].dropna(subset=["mean"])
     if own.empty:
         return Judgement("agreement", "unknown", "cannot be compared", "undefined")
     mean = float(own["mean"].mean())
-    ceiling = _ceiling(method, findings)
-    text = f"tau {mean:.2f} with the others" + (f", {ceiling:.2f} with itself" if ceiling is not None else "")
-    if ceiling is not None and mean >= CLOSE_TO_CEILING * ceiling:
+    against, ceiling = _ceiling(method, findings)
+    text = f"tau {mean:.2f} with the others" + (
+        f", {ceiling:.2f} with itself under {against}" if against else ""
+    )
+    if against and ceiling >= SOME_AGREEMENT and mean >= CLOSE_TO_CEILING * ceiling:
         return Judgement("agreement", "good", "agrees with the others about as well as with itself", text)
     if mean >= SOME_AGREEMENT:
         return Judgement("agreement", "mixed", "partly agrees with the others", text)
     return Judgement("agreement", "poor", "tells another story than the others", text)
 
 
-def _ceiling(method: str, findings: Mapping[str, Finding]) -> float | None:
+def _ceiling(method: str, findings: Mapping[str, Finding]) -> tuple[str, float]:
     """The agreement with itself under another model seed, or another sampling seed where there is no other."""
-    if "noise-ceiling" not in findings:
-        return None
-    for against in (MODEL, SAMPLING):
-        row = _self_row(method, findings["noise-ceiling"], against)
-        if row is not None:
-            return float(row["mean"])
-    return None
+    if "noise-ceiling" in findings:
+        for against in (MODEL, SAMPLING):
+            row = _self_row(method, findings["noise-ceiling"], against)
+            if row is not None:
+                return against, float(row["mean"])
+    return "", float("nan")
 
 
 def _self_row(method: str, finding: Finding, against: str) -> Row | None:
@@ -82,6 +89,7 @@ def _self_row(method: str, finding: Finding, against: str) -> Row | None:
 
 
 def _stability(method: str, findings: Mapping[str, Finding]) -> Judgement | None:
+    """By repetition on the same model; another model may rightly be explained in another way, which is only said."""
     if "noise-ceiling" not in findings:
         return None
     rows = {a: _self_row(method, findings["noise-ceiling"], a) for a in (SAMPLING, MODEL)}
@@ -89,12 +97,14 @@ def _stability(method: str, findings: Mapping[str, Finding]) -> Judgement | None
     if not found:
         return Judgement("stability", "unknown", "cannot be repeated", "undefined")
     text = ", ".join(f"tau {value:.2f} under {against}" for against, value in found.items())
-    again = found.get(SAMPLING, 1.0)
-    if again >= STABLE:
-        return Judgement("stability", "good", "repeats itself", text)
-    if again >= SHAKY:
+    again, elsewhere = found.get(SAMPLING), found.get(MODEL)
+    if again is not None and again < SHAKY:
+        return Judgement("stability", "poor", "changes when it is sampled again", text)
+    if again is not None and again < STABLE:
         return Judgement("stability", "mixed", "partly repeats itself", text)
-    return Judgement("stability", "poor", "changes when it is sampled again", text)
+    if elsewhere is not None and elsewhere < SHAKY:
+        return Judgement("stability", "mixed", "changes when the model is trained again", text)
+    return Judgement("stability", "good", "repeats itself", text)
 
 
 def _faithfulness(method: str, findings: Mapping[str, Finding]) -> Judgement | None:
@@ -102,66 +112,108 @@ def _faithfulness(method: str, findings: Mapping[str, Finding]) -> Judgement | N
         return None
     table = findings["erasure"].tables["summary"]
     gone = {row["method"]: row for row in ranked_rows(table[table["measure"] == "comprehensiveness"])}
+    kept = {row["method"]: row for row in ranked_rows(table[table["measure"] == "sufficiency"])}
     if method not in gone:
         return None
-    row = gone[method]
-    best = max(other["mean"] for other in gone.values())
+    row, floor = gone[method], gone.get(FLOOR)
     text = f"comprehensiveness {number(row)}"
-    if not row["p_holm"] < 0.05:
-        return Judgement(
-            "faithfulness", "poor", "does no better than chance when its tokens are erased", text
-        )
+    text += f", {number(floor)} for a random order" if floor else ""
+    text += f"; sufficiency {number(kept[method])}" if method in kept else ""
+    tested = _tested("faithfulness", "erased", row, int(table["p_holm"].notna().sum()), text)
+    if tested is not None or floor is None:
+        return tested
+    best = max(other["mean"] for name, other in gone.items() if name not in FLOORS)
+    if row["mean"] - floor["mean"] < NOTICEABLE:
+        words = "beats chance when its tokens are erased, but the model hardly minds"
+        return Judgement("faithfulness", "mixed", words, text)
     if row["mean"] >= FAITHFUL_SHARE * best:
         return Judgement("faithfulness", "good", "names tokens that the model uses", text)
-    return Judgement(
-        "faithfulness", "mixed", "beats chance when its tokens are erased, but others do better", text
-    )
+    words = "beats chance when its tokens are erased, but others do better"
+    return Judgement("faithfulness", "mixed", words, text)
+
+
+def _tested(aspect: str, done: str, row: Row, family: int, text: str) -> Judgement | None:
+    """A judgement where a method does not beat the random order, or where that could not be found out."""
+    if row["p_holm"] < LEVEL:
+        return None
+    if row["p_holm"] != row["p_holm"]:
+        return Judgement(aspect, "unknown", "was not compared with a random order", text)
+    if 0.5 ** int(row["n"]) * family >= LEVEL:  # even if it won on every text
+        return Judgement(
+            aspect, "unknown", "was tried on too few texts to tell", f"{text}, n = {int(row['n'])}"
+        )
+    words = {
+        "erased": "does not beat a random order when its tokens are erased",
+        "found": "finds the tokens known to matter no better than a random order",
+    }
+    return Judgement(aspect, "poor", words[done], text)
 
 
 def _truth(method: str, findings: Mapping[str, Finding]) -> Judgement | None:
     if "recovery" not in findings:
         return None
     table = findings["recovery"].tables["summary"]
-    rows = ranked_rows(table[(table["measure"] == "average-precision") & (table["method"] == method)])
-    if not rows:
+    found = {row["method"]: row for row in ranked_rows(table[table["measure"] == "average-precision"])}
+    if method not in found:
         return Judgement("truth", "unknown", "was not compared with the known tokens", "undefined")
-    row = rows[0]
-    text = f"average precision {number(row)}"
-    if row["mean"] >= FOUND:
+    row, floor = found[method], found.get(FLOOR)
+    text = f"average precision {number(row)}" + (f", {number(floor)} for a random order" if floor else "")
+    tested = _tested("truth", "found", row, int(table["p_holm"].notna().sum()), text)
+    if tested is not None or floor is None:
+        return tested
+    way = (row["mean"] - floor["mean"]) / (1 - floor["mean"]) if floor["mean"] < 1 else 0.0
+    if way >= FOUND:
         return Judgement("truth", "good", "finds the tokens known to matter", text)
-    if row["mean"] >= PARTLY_FOUND:
+    if way >= PARTLY_FOUND:
         return Judgement("truth", "mixed", "finds some of the tokens known to matter", text)
-    return Judgement("truth", "poor", "misses the tokens known to matter", text)
+    return Judgement("truth", "poor", "finds few of the tokens known to matter", text)
 
 
 def _cost(method: str, costs: Mapping[str, float]) -> Judgement:
     seconds = costs.get(method)
     if seconds is None:
         return Judgement("cost", "unknown", "not timed", "undefined")
-    rating = "good" if seconds < 0.1 else "mixed" if seconds < 2 else "poor"
+    rating = "good" if seconds < QUICK else "mixed" if seconds < SLOW else "poor"
     words = {"good": "quick", "mixed": "takes a moment", "poor": "slow"}[rating]
-    return Judgement("cost", rating, words, f"{seconds * 1000:.0f} ms a text")
+    return Judgement("cost", rating, words, f"{seconds * 1000:.{0 if seconds >= 0.01 else 1}f} ms a text")
 
 
 def overall(judged: Sequence[MethodVerdict], findings: Mapping[str, Finding]) -> str:
-    """The answer on top of the page."""
-    deciding = ("faithfulness", "truth")
-    trusted, doubtful = [], []
-    for verdict in judged:
-        ratings = [j.rating for j in verdict.judgements if j.aspect in deciding]
-        if ratings and all(rating == "good" for rating in ratings):
-            trusted.append(verdict.method)
-        if "poor" in ratings:
-            doubtful.append(verdict.method)
+    """The answer on top of the page: what passed the tests of faithfulness and truth, and what failed one."""
+    ratings = {
+        verdict.method: {
+            j.aspect: j.rating for j in verdict.judgements if j.aspect in ("faithfulness", "truth")
+        }
+        for verdict in judged
+    }
+    known = {m: {a: r for a, r in of.items() if r != "unknown"} for m, of in ratings.items()}
+    trusted = [m for m, of in known.items() if of and set(of.values()) == {"good"}]
+    failed = [m for m, of in known.items() if _failed(of)]
     parts = []
-    if trusted:
-        parts.append(f"Trust {_join(trusted)} most: the model uses the tokens that they name.")
+    if not any(known.values()):
+        parts.append("Nothing could be tested that says which method to trust.")
+    elif trusted:
+        tests = {aspect for method in trusted for aspect in known[method]}
+        reasons = [reason for aspect, reason in _REASONS.items() if aspect in tests]
+        parts.append(f"Trust {_join(trusted)} most: {_join(reasons)}.")
     else:
         parts.append(
             "No method passes every test that was made, so none should be shown without its caveats."
         )
-    if doubtful:
-        parts.append(f"Do not rely on {_join(doubtful)} here.")
+    if failed:
+        parts.append(f"Do not rely on {_join(failed)} here.")
     if "agreement" in findings:
         parts.append(findings["agreement"].verdict)
     return " ".join(parts)
+
+
+def _failed(rated: Mapping[str, str]) -> bool:
+    """A faithful method that misses the marked tokens tells of the model: people may have marked what it ignores."""
+    faithful = rated.get("faithfulness")
+    return faithful == "poor" or (faithful != "good" and rated.get("truth") == "poor")
+
+
+_REASONS = {
+    "faithfulness": "the model uses the tokens named",
+    "truth": "the tokens known to matter are found",
+}

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from rashomon.data import Dataset, Example
 from rashomon.errors import UserError
-from rashomon.explain import Explanations, explainers, make_explainer
+from rashomon.explain import Explanation, Explanations, explainers, make_explainer
 from rashomon.measures.base import Ragged
 from rashomon.models.base import Model
 from rashomon.runs.spec import to_plain
 from rashomon.studies.context import Context
+from rashomon.studies.labels import in_model_labels
 from rashomon.studies.subject import Subject
 from rashomon.training.train import Trained
 
@@ -49,7 +52,7 @@ class Testimony:
     model: Model | None
     examples: tuple[Example, ...]
     told: Explanations
-    left_out: tuple[str, ...] = ()  # why a method is missing
+    notes: tuple[str, ...] = ()  # which method or text is missing and why, how labels were read
     behind: tuple[Example, ...] = ()  # training examples that references were drawn from
 
     def scores(self, magnitude: bool = True) -> dict[str, Ragged]:
@@ -63,9 +66,10 @@ class Testimony:
 
 def hear(context: Context, ask: Ask, extra: Sequence[str] = (), seed_shift: int = 0) -> list[Testimony]:
     """Explanations for every seed of the subject. ``extra`` methods (controls) are asked too."""
+    for method in ask.methods:
+        explainers.get(method)  # a wrong name is told before any work is done
     if ask.stored is not None:
-        told = Explanations.load(ask.stored)
-        return [Testimony(0, None, (), told)]
+        return from_stored(Explanations.load(ask.stored))
     data = context.dataset(ask.subject.dataset)
     heard = []
     for seed, trained in zip(ask.subject.seeds, context.models(ask.subject), strict=False):
@@ -82,20 +86,60 @@ def _testimony(
     extra: Sequence[str],
     seed_shift: int,
 ) -> Testimony:
+    notes: list[str] = []
+    if ask.subject.checkpoint is not None:
+        data = in_model_labels(data, trained.model, notes)
     examples = draw(data, ask.split, ask.instances, seed)
     methods, left_out = answerable([*ask.methods, *extra], trained.model)
     if not methods:
         raise UserError(f"No method can explain this model: {'; '.join(left_out)}.")
     behind = background(data, seed)
     told = context.explanations(trained.model, examples, methods, seed=seed + seed_shift, background=behind)
-    return Testimony(seed, trained.model, examples, told, tuple(left_out), behind)
+    return Testimony(seed, trained.model, examples, told, (*notes, *left_out), behind)
+
+
+def from_stored(told: Explanations) -> list[Testimony]:
+    """Explanations made earlier. Where a method explains a text twice, models and then seeds are told apart."""
+    if not told:
+        raise UserError("The stored explanations are empty.")
+    parts = [told]
+    if _repeats(told):
+        models = _distinct(item.model for item in told)
+        parts = [Explanations(item for item in told if item.model == model) for model in models]
+    parts = [split for part in parts for split in (_by_seed(part) if _repeats(part) else [part])]
+    return [Testimony(number, None, (), part, _incomplete(part)) for number, part in enumerate(parts)]
+
+
+def _repeats(told: Explanations) -> bool:
+    return len({(item.example_id, item.method) for item in told}) < len(told)
+
+
+def _distinct(values: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(values))
+
+
+def _by_seed(told: Explanations) -> list[Explanations]:
+    """What has no seed belongs to every seed."""
+    seeds = dict.fromkeys(item.seed for item in told if item.seed is not None)
+    return [Explanations(item for item in told if item.seed in (None, seed)) for seed in seeds] or [told]
+
+
+def _incomplete(told: Explanations) -> tuple[str, ...]:
+    count = len(told.aligned().incomplete)
+    texts = "text is" if count == 1 else "texts are"
+    return (f"{count} {texts} left out: not every method explains them.",) if count else ()
 
 
 def draw(data: Dataset, split: str, count: int, seed: int) -> tuple[Example, ...]:
     """``count`` texts of a split (all when there are fewer), drawn with the seed, in their own order."""
-    examples = data[split] if split in data.splits else data[next(iter(data))]
+    examples = data[split]
     if not examples:
         raise UserError(f"The {split} split of {data.name} is empty, so there is nothing to explain.")
+    if count < 1:
+        raise UserError(f"At least one text must be explained, not {count}.")
+    name, times = Counter(example.id for example in examples).most_common(1)[0]
+    if times > 1:
+        raise UserError(f"{times} examples of {data.name} have the id {name!r}; every example needs its own.")
     if len(examples) <= count:
         return tuple(examples)
     chosen = np.random.default_rng([seed, 500]).choice(len(examples), size=count, replace=False)
@@ -122,20 +166,12 @@ def answerable(methods: Sequence[str], model: Model) -> tuple[list[str], list[st
 
 def warnings_of(heard: Sequence[Testimony]) -> tuple[str, ...]:
     """Every distinct warning, with the number of explanations that carry it."""
-    counts: dict[str, int] = {}
-    total: dict[str, int] = {}
-    for testimony in heard:
-        for item in testimony.told:
-            total[item.method] = total.get(item.method, 0) + 1
-            for warning in item.warnings:
-                # Numbers differ from text to text; one line a kind of warning is what a reader can use.
-                kind = "".join("#" if c.isdigit() else c for c in warning)
-                while "##" in kind:
-                    kind = kind.replace("##", "#")
-                key = f"{item.method}: {kind}"
-                counts[key] = counts.get(key, 0) + 1
-    lines = [f"{key} ({count} of {total[key.split(':')[0]]} texts)" for key, count in counts.items()]
-    return (*dict.fromkeys(reason for t in heard for reason in t.left_out), *lines)
+    told: list[Explanation] = [item for testimony in heard for item in testimony.told]
+    total = Counter(item.method for item in told)
+    # Numbers differ from text to text; one line a kind of warning is what a reader can use.
+    kinds = Counter((item.method, re.sub(r"\d+", "#", warning)) for item in told for warning in item.warnings)
+    lines = [f"{method}: {kind} ({n} of {total[method]} texts)" for (method, kind), n in kinds.items()]
+    return (*_distinct(note for testimony in heard for note in testimony.notes), *lines)
 
 
 def is_signed(method: str) -> bool:
@@ -144,6 +180,11 @@ def is_signed(method: str) -> bool:
 
 
 def configuration_of(study: object) -> dict[str, object]:
+    """The settings in plain types, without a specification of a model that was not built from one."""
     plain = to_plain(study)
     assert isinstance(plain, dict)
+    subject = plain.get("ask", plain).get("subject", {})
+    if subject.get("checkpoint") is not None:
+        for unused in ("model", "training"):
+            subject.pop(unused, None)
     return dict(plain)

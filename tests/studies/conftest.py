@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from rashomon.explain import explainers
+from rashomon.runs.store import Store
+from rashomon.studies import context as context_module
+from rashomon.studies.context import Context
+from tests.models.tiny import tiny_checkpoint
+from tests.studies.planted import Constant, Oracle
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Context:
+    return Context(Store(tmp_path / "store"), workers=1)
+
+
+@pytest.fixture
+def witnesses() -> Iterator[None]:
+    """``oracle`` and ``constant`` among the explainers, for this test only."""
+    added = {"oracle": Oracle, "constant": Constant}
+    for name, kind in added.items():
+        explainers.register(name)(kind)
+    yield
+    for name in added:
+        del explainers._entries[name]
+
+
+@pytest.fixture(scope="session")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """``checkpoint("bert", labels=3)``: a folder, made once."""
+    made: dict[tuple[str, int, bool], Path] = {}
+
+    def make(kind: str, labels: int = 2, pair: bool = False) -> Path:
+        key = (kind, labels, pair)
+        if key not in made:
+            made[key] = tiny_checkpoint(kind, tmp_path_factory.mktemp(kind) / "checkpoint", labels, pair)
+        return made[key]
+
+    return make
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """The methods of every call of ``explain`` by a context."""
+    calls: list[tuple[str, ...]] = []
+    original = context_module.explain
+
+    def counted(model, examples, methods, **options):  # type: ignore[no-untyped-def]
+        calls.append(tuple(method.name for method in methods))
+        return original(model, examples, methods, **options)
+
+    monkeypatch.setattr(context_module, "explain", counted)
+    return calls

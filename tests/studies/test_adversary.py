@@ -1,0 +1,129 @@
+"""The sweep of lambda: its curve as a number, what lies beside it, and the best F1 far from the base."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rashomon.errors import UserError
+from rashomon.runs.store import Store
+from rashomon.studies.adversary import AdversarySweep
+from rashomon.studies.context import Context
+from rashomon.studies.curves import bootstrap_area, height_at, normalised_area, shape_of
+from rashomon.studies.instance_adversary import Search
+from rashomon.studies.subject import Subject
+from tests.models.tiny import dataset, tiny_checkpoint
+from tests.studies.trials import FEW, check_finding, fewer, finished_runs, planted, trial_of
+
+
+def test_areas_of_known_curves() -> None:
+    x = np.linspace(0.1, 0.6, 101)
+    assert normalised_area(x, 3 * x + 1) == pytest.approx(0.5)
+    assert normalised_area(x, (x - 0.1) ** 2) == pytest.approx(1 / 3, abs=1e-3)
+    assert normalised_area(x[::-1], np.sqrt(x - 0.1)[::-1]) == pytest.approx(2 / 3, abs=1e-2)
+    assert np.isnan(normalised_area(x[:2], x[:2]))
+    assert np.isnan(normalised_area(x, np.ones_like(x)))
+
+
+@pytest.mark.parametrize(
+    ("area", "cost", "shape"),
+    [
+        (0.2, 0.3, "convex"),
+        (0.8, 0.3, "concave"),
+        (0.5, 0.3, "straight"),
+        (0.2, 0.01, "flat"),
+        (np.nan, 1, "undefined"),
+    ],
+)
+def test_shapes_in_words(area: float, cost: float, shape: str) -> None:
+    assert shape_of(area, cost) == shape
+
+
+def test_the_interval_of_the_area_holds_it() -> None:
+    generator = np.random.default_rng(0)
+    x = np.linspace(0, 0.6, 5)[:, None] + generator.normal(0, 0.05, (5, 200))
+    y = np.linspace(0, 0.6, 5)[:, None] ** 2 + generator.normal(0, 0.05, (5, 200))
+    low, high = bootstrap_area(x, y, resamples=200)
+    assert low < normalised_area(x.mean(1), y.mean(1)) < high
+
+
+def test_the_height_of_a_curve_between_its_points_and_beyond() -> None:
+    assert height_at(0.5, np.array([1.0, 0.0]), np.array([0.4, 0.2])) == pytest.approx(0.3)
+    assert np.isnan(height_at(2.0, np.array([0.0, 1.0]), np.array([0.2, 0.4])))
+
+
+def test_the_sweep_and_what_lies_beside_it(tmp_path: Path) -> None:
+    context, subject = trial_of(tmp_path, planted(classes=3))
+    study = AdversarySweep(
+        subject,
+        lambdas=(1.0, 0.0, 0.01),
+        seeds=(1, 2),
+        other_seeds=(1, 2),
+        search=Search(starts=2, steps=5),
+        instances=10,
+        floor=0.05,
+        training=fewer(FEW, 6),
+    )
+    finding = study.run(context)
+    check_finding(finding)
+    points = finding.tables["summary"]
+    everywhere = points[points["class"] == "all"]
+    sweep = everywhere[everywhere["kind"] == "adversary"]
+    assert sweep["lambda"].tolist() == [0.0, 0.01, 1.0]
+    assert sweep["jsd"].is_monotonic_increasing
+    assert (sweep["n"] == 48).all()  # both seeds
+    assert np.allclose(points["halved_tvd"], points["tvd"] / 2)
+    assert (everywhere["kind"] == "seed").sum() == 2
+    assert {"uniform", "instance"} <= set(everywhere["kind"])
+    assert len(finding.figures) == 4  # all texts and each class
+    markers = {series.name: series.marker for series in finding.figures[0].series}
+    assert markers["other seeds"] == "triangle"
+    assert markers["uniform weights"] == "square"
+    assert markers["per-instance adversary"] == "plus"
+    curve = finding.tables["curve"].iloc[0]
+    assert curve["points"] == 3
+    assert 0 <= curve["area"] <= 1
+    best = finding.tables["best"].iloc[0]
+    far = sweep[sweep["jsd"] > 0.05]
+    assert best["f1"] == far["f1"].max()
+    assert finding.tables["instances"]["example"].notna().all()
+    before = finished_runs(context)
+    study.run(context)
+    assert finished_runs(context) == before
+
+
+def test_published_figures_stand_beside_ours(tmp_path: Path) -> None:
+    data = replace(planted(), name="sst")
+    context, subject = trial_of(tmp_path, data, "bilstm")
+    study = AdversarySweep(
+        subject, (0.0, 1.0), other_seeds=(), uniform=False, search=None, floor=0.0, training=fewer(FEW, 1)
+    )
+    finding = study.run(context)
+    published = finding.tables["published"]
+    assert published[published["lambda"] == 5.25e-4].iloc[0][["f1", "halved_tvd", "jsd"]].tolist() == [
+        0.823,
+        0.036,
+        0.514,
+    ]
+    assert finding.tables["best"].iloc[0]["published_f1"] == 0.823
+
+
+def test_a_fine_tuned_transformer(tmp_path: Path) -> None:
+    folder = tiny_checkpoint("bert", tmp_path / "bert")
+    context = Context(Store(tmp_path / "store"), workers=1)
+    subject = Subject(context.adopt(dataset()), checkpoint=str(folder))
+    training = replace(FEW, epochs=2, learning_rate=1e-3, optimiser="adamw")
+    finding = AdversarySweep(subject, (0.0, 0.1, 1.0), training=training, reading="rollout").run(context)
+    check_finding(finding)
+    assert len(finding.warnings) == 2  # no other seeds or uniform weights; no per-instance adversary
+    assert set(finding.tables["summary"]["kind"]) == {"adversary"}
+
+
+def test_refuses_an_empty_sweep(tmp_path: Path) -> None:
+    context, subject = trial_of(tmp_path)
+    for lambdas in ((), (-1.0,)):
+        with pytest.raises(UserError, match="lambda"):
+            AdversarySweep(subject, lambdas).run(context)

@@ -1,0 +1,229 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rashomon.data import Columns, Dataset, Example
+from rashomon.errors import UserError
+from rashomon.explain import make_explainer
+from rashomon.models.build import load_model
+from rashomon.models.spec import ModelSpec
+from rashomon.runs.store import Store, read_json
+from rashomon.studies.base import Finding
+from rashomon.studies.context import Context, model_key
+from rashomon.studies.necessity import Necessity
+from rashomon.studies.subject import GIVEN, DatasetSpec, Subject
+from rashomon.studies.witnesses import Ask
+from rashomon.studies.agreement import Agreement
+from tests.studies.planted import QUICK, SMALL, planted, subject_in
+
+ROOT = Path(__file__).parents[2]
+LONG = replace(QUICK, epochs=8)
+TRAIN_SLOWLY = """
+import sys, time
+from pathlib import Path
+from rashomon.runs.store import Store
+from rashomon.studies import context as module
+from rashomon.training.callbacks import ShowProgress
+from tests.studies.test_context import LONG
+from tests.studies.planted import subject_in
+
+note, train = ShowProgress.on_epoch_end, module.train_model
+def slow(self, model, record):
+    time.sleep(0.1)
+    note(self, model, record)
+def told(*arguments, **options):
+    with open(sys.argv[2], "a") as log:
+        log.write("training\\n")
+    return train(*arguments, **options)
+ShowProgress.on_epoch_end, module.train_model = slow, told
+context = module.Context(Store(Path(sys.argv[1])), workers=1)
+context.models(subject_in(context, training=LONG))
+"""
+
+
+def _start(store: Path, log: Path) -> subprocess.Popen[bytes]:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", TRAIN_SLOWLY, str(store), str(log)]
+    return subprocess.Popen(command, cwd=ROOT, env=environment)
+
+
+def _kill_after_epochs(process: subprocess.Popen[bytes], store: Path, epochs: int) -> None:
+    """Wait until so many further epochs were written down, then SIGKILL."""
+    seen: set[int] = set()
+    end = time.monotonic() + 60
+    while len(seen) <= epochs and time.monotonic() < end:
+        for path in store.glob("models/*.partial/checkpoint.safetensors"):
+            seen.add(path.stat().st_mtime_ns)
+        time.sleep(0.005)
+        assert process.poll() is None, "it ended before it could be killed"
+    process.kill()
+    process.wait()
+
+
+def test_killed_while_training_and_then_asked_for_by_two_processes(tmp_path: Path) -> None:
+    store, log = tmp_path / "store", tmp_path / "log"
+    _kill_after_epochs(_start(store, log), store, 0)
+    _kill_after_epochs(_start(store, log), store, 2)
+    assert not [run for run in Store(store).list() if run.finished]
+    both = [_start(store, log), _start(store, log)]
+    assert [process.wait(60) for process in both] == [0, 0]
+    assert log.read_text().count("training") == 3  # two that were killed, and one of the last two
+
+    undisturbed = Context(Store(tmp_path / "other"), workers=1)
+    subject = subject_in(undisturbed, training=LONG)
+    trained = undisturbed.models(subject)[0]
+    (folder,) = store.glob("models/*")
+    (expected,) = undisturbed.folders(subject)
+    assert folder.name == expected.name
+    assert read_json(folder / "history.json") == read_json(expected / "history.json")
+    assert load_model(folder / "model").fingerprint() == trained.model.fingerprint()
+    assert not list(folder.glob("checkpoint*"))
+
+
+def test_two_studies_train_the_same_model_once(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rashomon.studies import context as module
+
+    trained: list[tuple[str, int]] = []
+    original = module.train_model
+
+    def counted(model, data, training, *, seed, checkpoint):  # type: ignore[no-untyped-def]
+        trained.append((model.weights, seed))
+        return original(model, data, training, seed=seed, checkpoint=checkpoint)
+
+    monkeypatch.setattr(module, "train_model", counted)
+    subject = subject_in(context, seeds=(0, 1))
+    Agreement(Ask(subject, ("attention", "leave-one-out"), 4)).run(context)
+    Necessity(subject).run(context)
+    assert trained == [("softmax", 0), ("softmax", 1), ("uniform", 0), ("uniform", 1)]
+
+
+def test_a_model_in_use_is_read_once(context: Context) -> None:
+    subject = subject_in(context)
+    first = context.models(subject)[0].model
+    assert context.models(subject)[0].model is first
+
+
+def _study(folder: Path, workers: int) -> Finding:
+    context = Context(Store(folder), workers=workers)
+    return Necessity(subject_in(context, seeds=(0, 1))).run(context)
+
+
+def test_results_do_not_depend_on_the_number_of_workers(tmp_path: Path) -> None:
+    one, two = _study(tmp_path / "one", 1), _study(tmp_path / "two", 2)
+    assert one.verdict == two.verdict
+    for name, table in one.tables.items():
+        assert table.equals(two.tables[name])
+
+
+def test_moving_a_file_of_word_vectors_changes_nothing(context: Context, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    words = ["film", "great", "awful"]
+    lines = [f"{word} {' '.join(f'{x:.3f}' for x in rng.normal(size=12))}" for word in words]
+    here, there = tmp_path / "a.txt", tmp_path / "elsewhere" / "b.txt"
+    here.write_text("\n".join(lines) + "\n")
+    subject = subject_in(context, model=replace(SMALL, embeddings=str(here)))
+    first = context.models(subject)[0].model.fingerprint()
+    folder = context.folders(subject)
+    there.parent.mkdir()
+    here.rename(there)
+    moved = replace(subject, model=replace(SMALL, embeddings=str(there)))
+    assert context.folders(moved) == folder
+    assert context.models(moved)[0].model.fingerprint() == first
+    with pytest.raises(UserError, match="no file of word vectors"):
+        context.models(subject)
+    there.write_text("\n".join(reversed(lines)) + "\n")
+    assert context.folders(moved) != folder
+
+
+def test_a_folder_with_the_name_of_an_encoder_is_not_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = model_key(ModelSpec(name="mlp"))
+    (tmp_path / "mlp").mkdir()
+    (tmp_path / "mlp" / "notes.txt").write_text("mine")
+    monkeypatch.chdir(tmp_path)
+    assert model_key(ModelSpec(name="mlp")) == before
+
+
+def test_explanations_are_kept_by_method(context: Context, asked: list[tuple[str, ...]]) -> None:
+    model = context.models(subject_in(context))[0].model
+    examples = planted()["test"][:4]
+    first = context.explanations(model, examples, ["attention", "random"])
+    again = context.explanations(model, examples, ["random", "leave-one-out", "attention"])
+    assert asked == [("attention", "random"), ("leave-one-out",)]
+    assert again.methods == ("random", "leave-one-out", "attention")
+    assert again.by_method("attention") == first.by_method("attention")
+    other = context.explanations(model, examples, ["attention", "random"], seed=1)
+    assert asked[2:] == [("random",)], "a seed matters only to methods that draw"
+    assert other.by_method("random") != first.by_method("random")
+    context.explanations(model, examples[:3], ["attention"])
+    context.explanations(model, examples, ["attention"], space="probability")
+    assert asked[3:] == [("attention",), ("attention",)]
+
+
+def test_one_method_in_two_configurations(context: Context) -> None:
+    model = context.models(subject_in(context))[0].model
+    examples = planted()["test"][:3]
+    pair = [make_explainer("lime", samples=n) for n in (20, 40)]
+    told = context.explanations(model, examples, pair)
+    assert [item.configuration["samples"] for item in told] == [20] * 3 + [40] * 3
+    assert context.explanations(model, examples, pair[:1]) == told[:3]
+
+
+def test_renamed_labels_are_not_taken_from_old_explanations(context: Context) -> None:
+    model = context.models(subject_in(context))[0].model
+    examples = planted()["test"][:2]
+    context.explanations(model, examples, ["attention"])
+    model.labels = ("negative", "positive")
+    told = context.explanations(model, examples, ["attention"])
+    assert {item.target_label for item in told} <= {"negative", "positive"}
+
+
+def test_a_split_without_labels_does_not_stop_a_training(context: Context) -> None:
+    data = planted()
+    bare = tuple(replace(example, label=None) for example in data["test"])
+    subject = subject_in(context, Dataset("bare", {**data.splits, "test": bare}, data.labels))
+    assert set(context.models(subject)[0].scores) == {"train", "dev"}
+
+
+def test_datasets_from_files(context: Context, tmp_path: Path) -> None:
+    path = tmp_path / "my.reviews.csv"
+    path.write_text("body\ngood film\nbad film\n")
+    spec = DatasetSpec(file=str(path), columns=Columns(text="body"), labelled=False)
+    data = context.dataset(spec)
+    assert (data.name, list(data), len(data["test"]), data.labels) == ("my", ["test"], 2, ())
+    assert context.dataset(spec) is data
+    kept = context.dataset(replace(spec, keep=("min-tokens:3",)))
+    assert not kept["test"]
+
+
+@pytest.mark.parametrize(
+    ("subject", "message"),
+    [
+        (Subject(DatasetSpec(test="x.csv")), "go with one for train"),
+        (Subject(checkpoint=GIVEN), "none was handed over"),
+        (Subject(DatasetSpec(name="planted-review")), "planted-reviews"),
+    ],
+)
+def test_mistakes_end_in_a_sentence(context: Context, subject: Subject, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        context.models(subject)
+
+
+def test_a_run_can_be_read_without_us(context: Context) -> None:
+    subject = subject_in(context)
+    context.models(subject)
+    (folder,) = context.folders(subject)
+    history = json.loads((folder / "history.json").read_text())
+    assert len(history["records"]) == QUICK.epochs
+    assert history["scores"]["test"]["accuracy"] > 0.8
+    assert isinstance(planted()["test"][0], Example)

@@ -1,0 +1,98 @@
+"""The per-instance adversary: within its tolerance, alone as in a batch, and far where nothing matters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from rashomon.errors import UserError
+from rashomon.measures.divergence import LN2, jsd
+from rashomon.models.build import build_model
+from rashomon.models.classifier import AttentionClassifier
+from rashomon.models.predict import rows_of
+from rashomon.models.spec import ModelSpec
+from rashomon.studies.instance_adversary import InstanceAdversary, Search, other_attention
+from tests.models.tiny import PAIRS, SINGLES, dataset, tiny_checkpoint
+from tests.studies.trials import check_finding, trial_of
+
+SHORT = Search(starts=3, steps=40)
+
+
+def tiny_model(heads: int = 1, pair: bool = False) -> AttentionClassifier:
+    spec = ModelSpec(name="mlp", hidden=8, embedding_dim=8, heads=heads)
+    model = build_model(spec, dataset(pair), 0)
+    assert isinstance(model, AttentionClassifier)
+    return model
+
+
+@pytest.mark.parametrize(("heads", "pair"), [(1, False), (2, False), (1, True)])
+def test_other_weights_decode_as_the_model_does(heads: int, pair: bool) -> None:
+    model = tiny_model(heads, pair)
+    batch = model.collate(model.encode(PAIRS if pair else SINGLES))
+    output = model(batch)
+    assert output.attention is not None
+    twice = torch.stack((output.attention, output.attention), 1)
+    logits = model.decode_with(output.hidden, twice, batch)
+    assert torch.allclose(logits, output.logits.unsqueeze(1).expand_as(logits), atol=1e-6)
+
+
+@pytest.mark.parametrize(("heads", "pair"), [(1, False), (2, False), (1, True)])
+def test_the_output_stays_and_a_text_is_the_same_alone(heads: int, pair: bool) -> None:
+    model = tiny_model(heads, pair)
+    examples = PAIRS if pair else SINGLES
+    rows = rows_of(model, examples)
+    numbers = list(range(len(examples)))
+    found = other_attention(model, rows.batch(torch.tensor(numbers)), numbers, SHORT, seed=4)
+    kept = found.dropna(subset="jsd")
+    assert len(kept)
+    assert (kept["tvd"] <= SHORT.tolerance).all()
+    assert kept["jsd"].between(0, LN2 + 1e-6).all()
+    for number in numbers[:3]:
+        alone = other_attention(model, rows.batch(torch.tensor([number])), [number], SHORT, seed=4).iloc[0]
+        assert alone["jsd"] == pytest.approx(found.iloc[number]["jsd"], abs=1e-4, nan_ok=True)
+
+
+def test_one_token_cannot_be_moved_and_a_deaf_decoder_lets_everything_move() -> None:
+    model = tiny_model()
+    with torch.no_grad():
+        model.decoder.weight.zero_()
+    rows = rows_of(model, SINGLES)
+    found = other_attention(model, rows.whole, range(len(SINGLES)), Search(), seed=0)
+    one_token = [number for number, length in enumerate(rows.lengths.tolist()) if length == 1]
+    assert one_token
+    assert found["jsd"].iloc[one_token].abs().max() < 1e-6
+    attention = model(rows.whole).attention
+    assert attention is not None
+    for row, length in enumerate(rows.lengths.tolist()):
+        base = attention[row, 0, :length].detach()
+        farthest = torch.nn.functional.one_hot(base.argmin(), length).to(base.dtype)  # the best there can be
+        assert (
+            0.95 * float(jsd(farthest, base)) - 1e-6
+            <= found["jsd"].iloc[row]
+            <= float(jsd(farthest, base)) + 1e-6
+        )
+    assert (found["starts_kept"] == 5).all()
+
+
+def test_the_study(tmp_path: Path) -> None:
+    context, subject = trial_of(tmp_path, model="bilstm")
+    finding = InstanceAdversary(replace(subject, seeds=(0, 1)), SHORT, instances=8).run(context)
+    check_finding(finding)
+    instances = finding.tables["instances"]
+    assert len(instances) == 16
+    assert set(instances["seed"]) == {0, 1}
+    again = InstanceAdversary(replace(subject, seeds=(0, 1)), SHORT, instances=8).run(context)
+    assert np.allclose(again.tables["instances"]["jsd"], instances["jsd"], equal_nan=True)
+
+
+def test_models_that_do_not_decode_from_one_attention_are_refused(tmp_path: Path) -> None:
+    context, subject = trial_of(tmp_path, dataset())
+    checkpoint = str(tiny_checkpoint("bert", tmp_path / "bert"))
+    with pytest.raises(UserError, match="built-in"):
+        InstanceAdversary(replace(subject, checkpoint=checkpoint), SHORT).run(context)
+    with pytest.raises(UserError, match="at least one start"):
+        Search(starts=0)
