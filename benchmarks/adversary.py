@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from joblib.externals.loky import get_reusable_executor
 from torch import Tensor
 
 from rashomon.data import Dataset
@@ -104,7 +105,8 @@ def ours(context: Context, trial: Trial, training: TrainingSpec, seeds: tuple[in
 
 
 def peak() -> float:
-    """The largest resident size of any worker so far, in MB."""
+    """The largest resident size of any worker so far, in MB; workers count once they have ended."""
+    get_reusable_executor().shutdown(wait=True)
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
 
 

@@ -101,14 +101,16 @@ def captum_lime(wrapped: Wrapped, encoding: Encoding, samples: int, per_eval: in
         return torch.exp(-((distance / 0.25) ** 2) / 2)
 
     model = RidgeModel()
-    lime = LimeBase(wrapped.masked, model, similarity, perturb, True, None, None)
+    lime = LimeBase(wrapped.masked, model, similarity, perturb, True, lambda kept, *_, **__: kept, None)
     with torch.inference_mode():
         lime.attribute(
             torch.ones(1, n), target=wrapped.target, n_samples=samples, perturbations_per_eval=per_eval
         )
 
 
-def best_per_text(wrapped: Wrapped, encodings: Sequence[Encoding], call: Callable[[Wrapped], object]) -> float:
+def best_per_text(
+    wrapped: Wrapped, encodings: Sequence[Encoding], call: Callable[[Wrapped], object]
+) -> float:
     started = time.perf_counter()
     for encoding in encodings:
         call(wrapped.about(encoding))
@@ -130,7 +132,9 @@ def captum_calls(model: Model) -> dict[str, Callable[[Wrapped], object]]:
         return method.attribute(w.inputs, w.reference, n_samples=24, stdevs=0.0, target=w.target)
 
     return {
-        "gradient-x-input": lambda w: InputXGradient(w).attribute(w.inputs.clone().requires_grad_(), w.target),
+        "gradient-x-input": lambda w: InputXGradient(w).attribute(
+            w.inputs.clone().requires_grad_(), w.target
+        ),
         "integrated-gradients, 20 steps": lambda w: path(w, 20),
         "integrated-gradients, gap < 1 % (Captum: 50 steps)": lambda w: path(w, 50),
         "layer-conductance, 21 points": conductance,
@@ -171,7 +175,7 @@ def compare_gradients(model: Model, examples: Sequence[Example], encodings: Sequ
         except (RuntimeError, AssertionError, AttributeError, TypeError, KeyError, ValueError) as error:
             print(f"  {name:52} ours {ours:7.2f} s   Captum fails: {str(error).splitlines()[0][:60]}")
             continue
-        print(f"  {name:52} ours {ours:7.2f} s   Captum {theirs:7.2f} s   ratio {theirs / ours:6.2f}")
+        report(name, ours, theirs)
 
 
 def compare_lime(model: Model, examples: Sequence[Example], encodings: Sequence[Encoding], few: int) -> None:
@@ -189,12 +193,19 @@ def compare_lime(model: Model, examples: Sequence[Example], encodings: Sequence[
             wrapped, chosen, lambda w: captum_lime(w, chosen_of(w, chosen), SAMPLES, 64)
         )
         single = SAMPLES // 10
-        default = scale * 10 * best_per_text(
-            wrapped, chosen, lambda w: captum_lime(w, chosen_of(w, chosen), single, 1)
+        default = (
+            scale
+            * 10
+            * best_per_text(wrapped, chosen, lambda w: captum_lime(w, chosen_of(w, chosen), single, 1))
         )
-    told = f"(Captum on {len(chosen)} texts, scaled by tokens"
-    print(f"  {'lime, 1000 samples, 64 a pass':52} ours {ours:7.2f} s   Captum {best:7.2f} s   ratio {best / ours:6.2f}  {told})")
-    print(f"  {'lime, 1000 samples, Captum default':52} ours {ours:7.2f} s   Captum {default:7.2f} s   ratio {default / ours:6.2f}  {told}, {single} samples)")
+    told = f"Captum on {len(chosen)} texts, scaled by tokens"
+    report("lime, 1000 samples, Captum 64 a pass", ours, best, told)
+    report("lime, 1000 samples, Captum's default", ours, default, f"{told}; {single} samples, scaled")
+
+
+def report(what: str, ours: float, theirs: float, note: str = "") -> None:
+    ratio = theirs / ours
+    print(f"  {what:52} ours {ours:7.2f} s   Captum {theirs:7.2f} s   ratio {ratio:6.2f}  {note}", flush=True)
 
 
 def chosen_of(wrapped: Wrapped, chosen: Sequence[Encoding]) -> Encoding:
@@ -220,7 +231,9 @@ def throughput(model: Model, encodings: Sequence[Encoding]) -> None:
         bare = timed(lambda: _bare(model, lengths))
         shares.append((bare / lengths.sum()) / (ours / engine.counts.tokens))
     rate = engine.counts.evaluated / ours
-    print(f"  engine: {rate:.0f} evaluations/s, {max(shares):.0%} of the bare model's tokens/s on ready batches")
+    print(
+        f"  engine: {rate:.0f} evaluations/s, {max(shares):.0%} of the bare model's tokens/s on ready batches"
+    )
 
 
 def _bare(model: Model, lengths: np.ndarray, budget: int = 4096) -> None:
@@ -230,7 +243,9 @@ def _bare(model: Model, lengths: np.ndarray, budget: int = 4096) -> None:
     assert high > 0
     with torch.inference_mode(), without_attention(model):
         while start < len(ordered):
-            fits = np.searchsorted(ordered[start:] * np.arange(1, len(ordered) - start + 1), budget, side="right")
+            fits = np.searchsorted(
+                ordered[start:] * np.arange(1, len(ordered) - start + 1), budget, side="right"
+            )
             rows = max(1, int(fits))
             model(_ready(rows, int(ordered[start : start + rows].max())))
             start += rows
@@ -265,7 +280,9 @@ def texts(name: str, fallback: str, count: int) -> tuple[Dataset, Sequence[Examp
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--texts", type=int, default=64, help="short texts (SST)")
     parser.add_argument("--long", type=int, default=16, help="long texts (IMDb)")
     parser.add_argument("--few", type=int, default=4, help="texts on which Captum's LIME is timed")

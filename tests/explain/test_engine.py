@@ -90,7 +90,9 @@ def test_replaced_tokens_are_replaced_ids(families: Families, name: str, how: st
     encodings = model.encode(PAIRS)
     kept = random_rows(encodings)
     other = model.mask_id if how == "mask" else model.pad_id
-    for encoding, rows, logits in zip(encodings, kept, Engine(model).logits(encodings, kept, how), strict=True):  # type: ignore[arg-type]
+    for encoding, rows, logits in zip(
+        encodings, kept, Engine(model).logits(encodings, kept, how), strict=True
+    ):  # type: ignore[arg-type]
         batch = model.collate([encoding] * len(rows))
         batch.ids[torch.from_numpy(~(rows | encoding.special))] = other
         np.testing.assert_allclose(logits, run(model, batch), atol=1e-5)
@@ -196,7 +198,10 @@ def test_a_row_that_never_fits_and_other_errors_are_told(families: Families) -> 
     kept = random_rows(encodings)
     with limited(model, 0, ERRORS["cuda"]), pytest.raises(torch.OutOfMemoryError):
         engine.logits(encodings, kept)
-    with limited(model, 0, lambda: RuntimeError("shape mismatch")), pytest.raises(RuntimeError, match="shape"):
+    with (
+        limited(model, 0, lambda: RuntimeError("shape mismatch")),
+        pytest.raises(RuntimeError, match="shape"),
+    ):
         engine.logits(encodings, kept)
     told = engine.logits(encodings, kept)  # nothing half-known stayed behind
     for one, other in zip(told, Engine(model).logits(encodings, kept), strict=True):

@@ -66,6 +66,14 @@ def test_the_second_asker_costs_nothing(jobs: Jobs) -> None:
     before = job.engine.counts.evaluated
     resolve_paths(job, SETTINGS)
     assert job.engine.counts.evaluated == before
+    alone = Layer(trapezoid=True, endpoints=True, inputs=False)
+    for one, other in zip(
+        resolve_paths(jobs("gru"), SETTINGS, alone), resolve_paths(job, SETTINGS, LAYER), strict=True
+    ):
+        assert one.inputs is None  # nobody asked for it
+        assert one.layer is not None
+        assert other.layer is not None
+        np.testing.assert_allclose(one.layer, other.layer, atol=1e-5)
     resolve_paths(job, PathSettings("zero", "gauss-legendre", None, 0.01))
     assert job.engine.counts.evaluated > before
 
@@ -79,6 +87,8 @@ def test_long_paths_are_cut_into_stretches(jobs: Jobs, steps: int) -> None:
         for one, other in zip(whole, cut, strict=True):
             assert one.layer is not None
             assert other.layer is not None
+            assert one.inputs is not None
+            assert other.inputs is not None
             np.testing.assert_allclose(one.inputs, other.inputs, atol=1e-5)
             np.testing.assert_allclose(one.layer, other.layer, atol=1e-5)
 

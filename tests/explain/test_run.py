@@ -62,7 +62,9 @@ def test_strings_are_examples_and_one_method_may_be_asked_twice(families: Famili
 @pytest.mark.parametrize("name", ["bilstm", "bert"])
 def test_the_default_methods_run_on_any_family_and_are_the_same_apart(families: Families, name: str) -> None:
     model = families(name)
-    quick = [make_explainer(m, **({"samples": 40} if "shap" in m or m == "lime" else {})) for m in DEFAULT_METHODS]
+    quick = [
+        make_explainer(m, **({"samples": 40} if "shap" in m or m == "lime" else {})) for m in DEFAULT_METHODS
+    ]
     together = explain(model, SINGLES, quick, background=SINGLES)
     assert together.methods == DEFAULT_METHODS
     for method in quick:
@@ -90,9 +92,15 @@ def test_wrong_requests_are_told_in_a_sentence(families: Families) -> None:
     model = families("bilstm")
     cases = [
         ({"methods": ["limes"]}, "did you mean 'lime'"),
-        ({"methods": ["attention-flow"]}, "attention-flow cannot explain this model: the model has no layers"),
+        (
+            {"methods": ["attention-flow"]},
+            "attention-flow cannot explain this model: the model has no layers",
+        ),
         ({"methods": ["random"], "targets": [0]}, "1 targets were given for 6 examples"),
-        ({"methods": ["random"], "targets": [0, 0, 0, 0, 0, 2]}, "no class 2; the model has the classes 0 to 1"),
+        (
+            {"methods": ["random"], "targets": [0, 0, 0, 0, 0, 2]},
+            "no class 2; the model has the classes 0 to 1",
+        ),
         ({"methods": ["random"], "seed": -1}, "from 0 upwards"),
     ]
     for arguments, sentence in cases:

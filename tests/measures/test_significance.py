@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import astuple
 
 import numpy as np
 import pytest
@@ -150,3 +151,29 @@ def test_user_mistakes_are_one_sentence() -> None:
         sig.mcnemar_test([0.5], [0.2])
     with pytest.raises(UserError, match="table"):
         sig.summarise_columns([1.0, 2.0])
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
+@pytest.mark.parametrize(
+    "values", [[1, 1, -2, 2, 3], [0, 0.5, 0.5, -0.5, 1, 1], [1, 1, 1, 1, 1, 1], [-1, 0, -1, 2]]
+)
+def test_wilcoxon_with_ties_on_few_pairs_equals_scipy(values: list[float], alternative: str) -> None:
+    expected = stats.wilcoxon(values, alternative=alternative)
+    ours = sig.wilcoxon_test(values, np.zeros(len(values)), alternative=alternative)
+    assert ours.p == pytest.approx(expected.pvalue)
+    assert ours.statistic == pytest.approx(expected.statistic)
+
+
+def test_columns_over_seeds_equal_one_column_after_the_other() -> None:
+    rng = np.random.default_rng(4)
+    tables = [rng.normal(size=(size, 3)) for size in (20, 30)]
+    together = sig.summarise_seed_columns(tables)
+    for column, summary in enumerate(together):
+        alone = sig.summarise_seeds([table[:, column] for table in tables])
+        assert astuple(summary) == pytest.approx(astuple(alone))
+    tables[0][:, 1] = np.nan
+    tables[1][:5, 1] = np.nan
+    gaps = sig.summarise_seed_columns(tables)[1]
+    assert (gaps.n, gaps.undefined) == (25, 25)
+    assert gaps.mean == pytest.approx(np.nanmean(tables[1][:, 1]))
+    assert gaps.low < gaps.mean < gaps.high

@@ -128,46 +128,35 @@ def test_base_outputs_are_read_once_for_all_members(tmp_path: Path) -> None:
     assert trial.rows("test").whole.extras[PROBABILITIES].shape == (24, 2)
 
 
-SWEEP = """
-import sys
-from pathlib import Path
-from rashomon.studies.adversaries import Member, prepare, train_adversaries
-from rashomon.training.adversarial import ModelConsistentAdversary
-from tests.studies.trials import FEW, fewer, trial_of
-
-context, subject = trial_of(Path(sys.argv[1]))
-trial = prepare(context, [subject])[0]
-training = trial.adversary_training(fewer(FEW, 20))
-weights = (0.0, 1e-3, 1e-2, 1e-1, 1.0)
-for outcome in train_adversaries(
-    context, [Member(trial, ModelConsistentAdversary(w, trial.reading), training, 1) for w in weights]
-):
-    print(outcome.member.objective.weight, outcome.epoch, outcome.scores["tvd"], outcome.scores["jsd"])
-"""
+def sweep(place: Path) -> list[tuple[int, float, float]]:
+    """Five lambdas on a dataset and in a store below ``place``."""
+    context, subject = trial_of(place)
+    trial = prepare(context, [subject])[0]
+    training = trial.adversary_training(fewer(FEW, 20))
+    objectives = [ModelConsistentAdversary(w, trial.reading) for w in (0.0, 1e-3, 1e-2, 1e-1, 1.0)]
+    outcomes = train_adversaries(context, [Member(trial, objective, training, 1) for objective in objectives])
+    return [(outcome.epoch, outcome.scores["tvd"], outcome.scores["jsd"]) for outcome in outcomes]
 
 
 def test_a_sweep_killed_halfway_goes_on_where_it_was(tmp_path: Path) -> None:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    killed, whole = tmp_path / "killed", tmp_path / "whole"
-    command = [sys.executable, "-c", SWEEP, str(killed)]
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+    killed = tmp_path / "killed"
+    code = f"from pathlib import Path; from {__name__} import sweep; sweep(Path({str(killed)!r}))"
+    process = subprocess.Popen([sys.executable, "-c", code])
     folder = killed / "store" / "adversaries"
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline and process.poll() is None:
-        finished = [path for path in folder.glob("*") if not path.name.endswith(".partial")]
-        if len(finished) >= 2:
+        if len(finished_in(folder)) >= 2:
             break
         time.sleep(0.005)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    finished = [path for path in folder.glob("*") if not path.name.endswith(".partial")]
-    assert 2 <= len(finished) < 5
-    written = {path: (path / "adversary.json").stat().st_mtime_ns for path in finished}
-
-    def run(place: Path) -> str:
-        call = [sys.executable, "-c", SWEEP, str(place)]
-        return subprocess.run(call, env=environment, capture_output=True, text=True, check=True).stdout
-
-    assert run(killed) == run(whole)
-    assert len(list(folder.glob("*"))) == 5
+    before = finished_in(folder)
+    assert 2 <= len(before) < 5
+    written = {path: (path / "adversary.json").stat().st_mtime_ns for path in before}
+    assert sweep(killed) == sweep(tmp_path / "whole")
+    assert len(finished_in(folder)) == 5
     assert all((path / "adversary.json").stat().st_mtime_ns == then for path, then in written.items())
+
+
+def finished_in(folder: Path) -> list[Path]:
+    return [path for path in folder.glob("*") if not path.name.endswith(".partial")]

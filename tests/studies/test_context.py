@@ -1,62 +1,40 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
+import multiprocessing
 import time
 from dataclasses import replace
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from rashomon.data import Columns, Dataset, Example
+from rashomon.data import Columns, Dataset
 from rashomon.errors import UserError
 from rashomon.explain import make_explainer
 from rashomon.models.build import load_model
 from rashomon.models.spec import ModelSpec
 from rashomon.runs.store import Store, read_json
-from rashomon.studies.base import Finding
+from rashomon.studies.agreement import Agreement
 from rashomon.studies.context import Context, model_key
 from rashomon.studies.necessity import Necessity
 from rashomon.studies.subject import GIVEN, DatasetSpec, Subject
 from rashomon.studies.witnesses import Ask
-from rashomon.studies.agreement import Agreement
 from tests.studies.planted import QUICK, SMALL, planted, subject_in
-
-ROOT = Path(__file__).parents[2]
-LONG = replace(QUICK, epochs=8)
-TRAIN_SLOWLY = """
-import sys, time
-from pathlib import Path
-from rashomon.runs.store import Store
-from rashomon.studies import context as module
-from rashomon.training.callbacks import ShowProgress
-from tests.studies.test_context import LONG
-from tests.studies.planted import subject_in
-
-note, train = ShowProgress.on_epoch_end, module.train_model
-def slow(self, model, record):
-    time.sleep(0.1)
-    note(self, model, record)
-def told(*arguments, **options):
-    with open(sys.argv[2], "a") as log:
-        log.write("training\\n")
-    return train(*arguments, **options)
-ShowProgress.on_epoch_end, module.train_model = slow, told
-context = module.Context(Store(Path(sys.argv[1])), workers=1)
-context.models(subject_in(context, training=LONG))
-"""
+from tests.studies.slow_training import LONG, train_slowly
 
 
-def _start(store: Path, log: Path) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", TRAIN_SLOWLY, str(store), str(log)]
-    return subprocess.Popen(command, cwd=ROOT, env=environment)
+def _start(store: Path, log: Path) -> BaseProcess:
+    """A process of its own; the server has the slow imports done, and has never computed anything."""
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload(["tests.studies.slow_training"])
+    process = processes.Process(target=train_slowly, args=(store, log))
+    process.start()
+    return process
 
 
-def _kill_after_epochs(process: subprocess.Popen[bytes], store: Path, epochs: int) -> None:
+def _kill_after_epochs(process: BaseProcess, store: Path, epochs: int) -> None:
     """Wait until so many further epochs were written down, then SIGKILL."""
     seen: set[int] = set()
     end = time.monotonic() + 60
@@ -64,9 +42,9 @@ def _kill_after_epochs(process: subprocess.Popen[bytes], store: Path, epochs: in
         for path in store.glob("models/*.partial/checkpoint.safetensors"):
             seen.add(path.stat().st_mtime_ns)
         time.sleep(0.005)
-        assert process.poll() is None, "it ended before it could be killed"
+        assert process.is_alive(), "it ended before it could be killed"
     process.kill()
-    process.wait()
+    process.join()
 
 
 def test_killed_while_training_and_then_asked_for_by_two_processes(tmp_path: Path) -> None:
@@ -75,7 +53,9 @@ def test_killed_while_training_and_then_asked_for_by_two_processes(tmp_path: Pat
     _kill_after_epochs(_start(store, log), store, 2)
     assert not [run for run in Store(store).list() if run.finished]
     both = [_start(store, log), _start(store, log)]
-    assert [process.wait(60) for process in both] == [0, 0]
+    for process in both:
+        process.join(60)
+    assert [process.exitcode for process in both] == [0, 0]
     assert log.read_text().count("training") == 3  # two that were killed, and one of the last two
 
     undisturbed = Context(Store(tmp_path / "other"), workers=1)
@@ -112,16 +92,12 @@ def test_a_model_in_use_is_read_once(context: Context) -> None:
     assert context.models(subject)[0].model is first
 
 
-def _study(folder: Path, workers: int) -> Finding:
-    context = Context(Store(folder), workers=workers)
-    return Necessity(subject_in(context, seeds=(0, 1))).run(context)
-
-
 def test_results_do_not_depend_on_the_number_of_workers(tmp_path: Path) -> None:
-    one, two = _study(tmp_path / "one", 1), _study(tmp_path / "two", 2)
-    assert one.verdict == two.verdict
-    for name, table in one.tables.items():
-        assert table.equals(two.tables[name])
+    contexts = [Context(Store(tmp_path / str(workers)), workers=workers) for workers in (1, 2)]
+    one, two = (context.models(subject_in(context, seeds=(0, 1))) for context in contexts)
+    for a, b in zip(one, two, strict=True):
+        assert a.model.fingerprint() == b.model.fingerprint()
+        assert (a.history, a.scores) == (b.history, b.scores)
 
 
 def test_moving_a_file_of_word_vectors_changes_nothing(context: Context, tmp_path: Path) -> None:
@@ -202,8 +178,8 @@ def test_datasets_from_files(context: Context, tmp_path: Path) -> None:
     data = context.dataset(spec)
     assert (data.name, list(data), len(data["test"]), data.labels) == ("my", ["test"], 2, ())
     assert context.dataset(spec) is data
-    kept = context.dataset(replace(spec, keep=("min-tokens:3",)))
-    assert not kept["test"]
+    path.write_text("body\ngood film\na bad film\n")
+    assert len(Context(context.store).dataset(replace(spec, keep=("min-tokens:3",)))["test"]) == 1
 
 
 @pytest.mark.parametrize(
@@ -226,4 +202,3 @@ def test_a_run_can_be_read_without_us(context: Context) -> None:
     history = json.loads((folder / "history.json").read_text())
     assert len(history["records"]) == QUICK.epochs
     assert history["scores"]["test"]["accuracy"] > 0.8
-    assert isinstance(planted()["test"][0], Example)

@@ -15,7 +15,6 @@ from rashomon.studies.labels import in_model_labels
 from rashomon.studies.subject import Subject
 from rashomon.studies.witnesses import (
     Ask,
-    Testimony,
     answerable,
     background,
     configuration_of,
@@ -40,7 +39,12 @@ def test_draw_takes_some_in_their_order_by_the_seed() -> None:
 
 @pytest.mark.parametrize(
     ("split", "count", "message"),
-    [("tset", 5, "did you mean 'test'"), ("none", 5, "empty"), ("test", 0, "At least one"), ("twice", 5, "'a'")],
+    [
+        ("tset", 5, "did you mean 'test'"),
+        ("none", 5, "empty"),
+        ("test", 0, "At least one"),
+        ("twice", 5, "'a'"),
+    ],
 )
 def test_draw_refuses(split: str, count: int, message: str) -> None:
     example = Example("a", "good")
@@ -72,9 +76,11 @@ def test_every_seed_has_its_own_texts_and_model(context: Context) -> None:
 
 def test_warnings_are_counted_by_kind(context: Context) -> None:
     (heard,) = hear(context, Ask(subject_in(context), ("attention",), 3))
-    items = [replace(i, method="captum:ig", warnings=(f"{n} tokens were cut",)) for n, i in enumerate(heard.told)]
+    items = [
+        replace(i, method="captum:ig", warnings=(f"{n} tokens were cut",)) for n, i in enumerate(heard.told)
+    ]
     told = Explanations([*items[:2], replace(items[2], warnings=())])
-    assert warnings_of([Testimony(0, None, (), told)]) == ("captum:ig: # tokens were cut (2 of 3 texts)",)
+    assert warnings_of([replace(heard, told=told)]) == ("captum:ig: # tokens were cut (2 of 3 texts)",)
 
 
 def test_stored_accounts_are_told_apart(context: Context) -> None:

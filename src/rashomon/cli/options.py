@@ -71,6 +71,10 @@ class DataOptions:
     keep: list[str] = option([], "Keep only some texts: min-tokens:3, max-tokens:240. May be repeated.")
     data_seed: int = option(0, "Seed of generated data and of splits.")
 
+    def names_data(self) -> bool:
+        """Whether the user chose texts at all."""
+        return self.dataset is not None or self.data is not None or self.train is not None
+
     def columns(self) -> Columns:
         from rashomon.data import Columns
 

@@ -15,6 +15,8 @@ from rashomon.cli.output import Printer, check_writable
 from rashomon.errors import UserError
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from rashomon.studies import Finding, Study, Subject
 
 MOST_ROWS = 40  # of the summary on the screen; files hold everything
@@ -59,9 +61,7 @@ def command(
     printer = Printer(output)
     if out is not None:
         check_writable(out)
-    study = _from_file(kind, config) if config is not None else kind()
-    subject = model.any_subject(data.spec(labelled=not model.checkpoint()))
-    study = _with_subject(study, subject, _seeds(study, model, seeds), config is not None)
+    study = _from_file(kind, config) if config is not None else _about(kind(), data, model, seeds)
     asked: dict[str, Any] = {
         "instances": instances,
         "split": split,
@@ -75,11 +75,23 @@ def command(
     if out is not None:
         _save(finding, out, printer)
     printer.plain(finding.verdict)
-    summary = finding.tables["summary"]
+    summary = _compact(finding.tables["summary"])
     printer.table(finding.question, list(summary.columns), summary.head(MOST_ROWS).itertuples(index=False))
     for warning in finding.warnings:
         printer.plain(f"note: {warning}")
     _document(finding, printer)
+
+
+def _compact(summary: pd.DataFrame) -> pd.DataFrame:
+    """Mean and interval in one column, so that a summary fits a screen."""
+    if not {"mean", "low", "high"} <= set(summary.columns):
+        return summary
+    figures = [
+        f"{m:.3f} [{a:.3f}, {b:.3f}]" for m, a, b in summary[["mean", "low", "high"]].itertuples(index=False)
+    ]
+    return summary.drop(columns=["mean", "low", "high", "std"], errors="ignore").assign(
+        **{"mean [95 %]": figures}
+    )
 
 
 def _from_file(kind: type[Study], config: Path) -> Study:
@@ -100,25 +112,19 @@ def _has(study: Study, field: str) -> bool:
     return any(f.name == field for f in fields(study))  # type: ignore[arg-type]
 
 
-def _subject_of(study: Any) -> Subject | None:
-    subject: Subject | None = study.ask.subject if _has(study, "ask") else getattr(study, "subject", None)
-    return subject
-
-
-def _seeds(study: Study, model: ModelOptions, count: int | None) -> tuple[int, ...]:
-    """The seeds asked for, or the first ``count``, or the study's own."""
-    if model.seed:
-        return tuple(model.seed)
-    if count is not None:
-        return tuple(range(count))
-    subject = _subject_of(study)
-    return subject.seeds if subject else (0,)
-
-
-def _with_subject(study: Any, subject: Subject, seeds: tuple[int, ...], from_file: bool) -> Any:
-    if from_file:  # the file has said it all
-        return study
-    subject = replace(subject, seeds=seeds)
+def _about(study: Any, data: DataOptions, model: ModelOptions, seeds: int | None) -> Any:
+    """The study of the asked model and texts; what was not said stays as the study has it."""
+    own: Subject = study.ask.subject if _has(study, "ask") else study.subject
+    dataset = data.spec(labelled=not model.checkpoint()) if data.names_data() else own.dataset
+    members = _has(study, "seeds")  # such a study trains several models beside the subject's own
+    count = range(seeds) if seeds is not None and not members else own.seeds
+    subject = model.any_subject(dataset, tuple(count))
+    if seeds is not None and members:
+        if seeds > len(study.seeds):
+            raise UserError(
+                f"The study {study.name} has {len(study.seeds)} seeds; give more with --set seeds=[...]."
+            )
+        study = replace(study, seeds=study.seeds[:seeds])
     if _has(study, "ask"):
         return replace(study, ask=replace(study.ask, subject=subject))
     return replace(study, subject=subject)

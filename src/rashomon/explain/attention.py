@@ -112,7 +112,7 @@ def _torch_threads() -> Iterator[None]:
     operations then take a thousand times as long.
     """
     for_torch, for_numba = torch.get_num_threads(), numba.get_num_threads()
-    numba.set_num_threads(min(for_torch, numba.config.NUMBA_NUM_THREADS))
+    numba.set_num_threads(min(for_torch, for_numba))
     try:
         yield
     finally:

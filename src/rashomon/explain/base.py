@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -48,9 +48,8 @@ class Job:
     probabilities: Floats  # [N, C]
     space: OutputSpace
     seed: int
-    background: Sequence[Encoding] = field(
-        default=()
-    )  # training examples, for methods that average over them
+    background: Sequence[Encoding] = ()  # training examples, for methods that average over them
+    asked: Sequence[Explainer] = ()  # everyone who is asked the same, for those who can share
 
     @property
     def model(self) -> Model:

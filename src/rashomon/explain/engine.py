@@ -29,6 +29,7 @@ from rashomon.progress import Advance, progress
 Perturbation = Literal["remove", "mask", "pad"]
 Floats = NDArray[np.float64]
 T = TypeVar("T")
+PADDING_SHARE = 0.1
 
 
 @dataclass
@@ -185,10 +186,17 @@ class Engine:
         return results
 
     def _fitting(self, lengths: Ints, heights: Ints, order: Ints) -> int:
-        """How many of the next positions, whose lengths ascend, fit under the budget; at least one."""
+        """How many of the next positions, whose lengths ascend, make a batch; at least one.
+
+        It stays under the budget and, once it is large enough to be worth a call, mixes lengths only as far as
+        padding stays a small share of it.
+        """
         order = order[: self.token_budget // max(1, int(lengths[order[0]])) + 1]
-        sizes = lengths[order] * np.cumsum(heights[order])
-        return max(1, int(np.searchsorted(sizes, self.token_budget, side="right")))
+        padded = lengths[order] * np.cumsum(heights[order])
+        real = np.cumsum(lengths[order] * heights[order])
+        dense = (padded <= (1 + PADDING_SHARE) * real) | (padded <= self.token_budget // 8)
+        good = np.flatnonzero((padded <= self.token_budget) & dense)
+        return int(good[-1]) + 1 if len(good) else 1
 
     @contextmanager
     def _ready(self, gradients: bool, attention: bool) -> Iterator[None]:

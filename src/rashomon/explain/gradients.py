@@ -99,10 +99,13 @@ class IntegratedGradients(Explainer):
     reference: Reference = "pad"
     aggregation: Aggregation = "sum"
 
+    def path(self) -> PathSettings:
+        return PathSettings(self.reference, self.rule, self.steps, self.target_gap)
+
     def attribute(self, job: Job) -> list[Scores]:
-        settings = PathSettings(self.reference, self.rule, self.steps, self.target_gap)
-        paths = resolve_paths(job, settings)
-        return complete([path.inputs for path in paths], self.aggregation, [path.change for path in paths])
+        paths = resolve_paths(job, self.path())
+        values = [path.inputs for path in paths if path.inputs is not None]
+        return complete(values, self.aggregation, [path.change for path in paths])
 
 
 @explainers.register("layer-conductance")
@@ -121,7 +124,8 @@ class LayerConductance(Explainer):
 
     def attribute(self, job: Job) -> list[Scores]:
         settings = PathSettings(self.reference, self.rule, self.steps, self.target_gap)
-        paths = resolve_paths(job, settings, Layer(self.trapezoid, self.endpoints))
+        shared = any(isinstance(e, IntegratedGradients) and e.path() == settings for e in job.asked)
+        paths = resolve_paths(job, settings, Layer(self.trapezoid, self.endpoints, inputs=shared))
         through = [path.layer[:, None] for path in paths if path.layer is not None]
         return complete(through, "sum", [path.change for path in paths])
 

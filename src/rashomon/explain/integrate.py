@@ -65,13 +65,14 @@ class Layer:
 
     trapezoid: bool
     endpoints: bool
+    inputs: bool = True  # whether the path is to serve integrated gradients, too
 
 
 @dataclass(frozen=True, slots=True)
 class Path:
     """What one example's path told, and the change of the explained output between its ends."""
 
-    inputs: Floats  # [n, D], weighted gradient times difference
+    inputs: Floats | None  # [n, D], weighted gradient times difference
     layer: Floats | None  # [n]
     change: float
 
@@ -84,9 +85,11 @@ class Path:
 
     def refined(self, finer: Path, target: float) -> Path:
         """The finer path, except for the part that was fine enough: it must not depend on who else asked."""
-        inputs = self.inputs if self.gap(self.inputs) <= target else finer.inputs
-        good = self.layer is not None and self.gap(self.layer) <= target
-        return Path(inputs, self.layer if good else finer.layer, self.change)
+
+        def finest(rough: Floats | None, fine: Floats | None) -> Floats | None:
+            return rough if rough is None or self.gap(rough) <= target else fine
+
+        return Path(finest(self.inputs, finer.inputs), finest(self.layer, finer.layer), self.change)
 
 
 def resolve_paths(job: Job, settings: PathSettings, layer: Layer | None = None) -> list[Path]:
@@ -101,7 +104,9 @@ def resolve_paths(job: Job, settings: PathSettings, layer: Layer | None = None) 
     if missing:
         made = _make_paths(sub_job(job, missing), settings, layer)
         for i, path in zip(missing, made, strict=True):
-            found[i] = memory[keys[i], layer] = memory[keys[i], None] = path
+            found[i] = memory[keys[i], layer] = path
+            if path.inputs is not None:
+                memory[keys[i], None] = path
     return [found[i] for i in range(len(keys))]
 
 
@@ -164,7 +169,7 @@ def _through_layer(
     stretches = _stretches(job, nodes, weights)
 
     def work(index: Ints) -> list[tuple[Floats, Floats]]:
-        return _layer_batch(job, [stretches[i] for i in index], reference, layer.trapezoid)
+        return _layer_batch(job, [stretches[i] for i in index], reference, layer)
 
     lengths = np.array([len(job.encodings[stretch.example]) for stretch in stretches])
     rows = np.array([len(stretch.nodes) for stretch in stretches])
@@ -173,11 +178,14 @@ def _through_layer(
     for stretch, (inputs, through) in zip(stretches, parts, strict=True):
         before = sums.get(stretch.example, (0.0, 0.0))
         sums[stretch.example] = before[0] + inputs, before[1] + through
-    return [Path(*sums[i], float(change)) for i, change in enumerate(changes)]
+    return [
+        Path(sums[i][0] if layer.inputs else None, sums[i][1], float(change))
+        for i, change in enumerate(changes)
+    ]
 
 
 def _layer_batch(
-    job: Job, stretches: Sequence[_Stretch], reference: Reference, trapezoid: bool
+    job: Job, stretches: Sequence[_Stretch], reference: Reference, layer: Layer
 ) -> list[tuple[Floats, Floats]]:
     ends = path_ends(job, [(s.example, reference) for s in stretches for _ in s.nodes])
     at = ends.at([alpha for s in stretches for alpha in s.nodes.tolist()])
@@ -192,15 +200,16 @@ def _layer_batch(
     finally:
         hook.remove()
     hidden = caught[0]
-    at_input, at_layer = torch.autograd.grad(value.sum(), (at, hidden))
-    at_input = at_input * (ends.inputs - ends.others)
+    wanted = (hidden, at) if layer.inputs else (hidden,)
+    at_layer, *at_input = torch.autograd.grad(value.sum(), wanted)
+    input_terms = at_input[0] * (ends.inputs - ends.others) if at_input else torch.zeros_like(at[..., :0])
     results: list[tuple[Floats, Floats]] = []
     sizes = [len(s.nodes) for s in stretches]
-    parts = (tensor.detach().split(sizes) for tensor in (at_input, at_layer, hidden))
+    parts = (tensor.detach().split(sizes) for tensor in (input_terms, at_layer, hidden))
     for stretch, inputs, slopes, heights in zip(stretches, *parts, strict=True):
         n = len(job.encodings[stretch.example])
         weighted = np.tensordot(stretch.weights, inputs[:, :n].double().cpu().numpy(), axes=1)
-        slope = (slopes[:-1] + slopes[1:]) / 2 if trapezoid else slopes[:-1]
+        slope = (slopes[:-1] + slopes[1:]) / 2 if layer.trapezoid else slopes[:-1]
         through = (slope * heights.diff(dim=0)).double().sum((0, 2))[:n].cpu().numpy()
         results.append((weighted, through))
     return results

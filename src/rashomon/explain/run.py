@@ -61,7 +61,7 @@ def explain(
             part = [encodings[i] for i in chunk]
             probabilities = predictions(engine, part)
             chosen = probabilities.argmax(1) if targets is None else np.asarray([targets[i] for i in chunk])
-            job = Job(engine, part, chosen, probabilities, space, seed, behind)
+            job = Job(engine, part, chosen, probabilities, space, seed, behind, asked)
             for number in order:
                 scores = asked[number].attribute(job)
                 records[number] += [

@@ -22,6 +22,7 @@ from rashomon.errors import UserError
 from rashomon.measures.base import Bools, Floats
 
 Alternative = Literal["two-sided", "greater", "less"]
+_FEW = 13  # pairs up to which SciPy tests exactly even when some are equal
 _BLOCK = 4_000_000  # resampled entries in memory at a time
 
 
@@ -229,10 +230,27 @@ def wilcoxon_test(first: ArrayLike, second: ArrayLike, alternative: Alternative 
     mean = float(difference.mean()) if n else math.nan
     if not (difference != 0).any():
         return Comparison("wilcoxon", alternative, n, undefined, mean, math.nan, math.nan)
-    result = stats.wilcoxon(difference, zero_method="wilcox", alternative=alternative)
-    return Comparison(
-        "wilcoxon", alternative, n, undefined, mean, float(result.statistic), float(result.pvalue)
-    )
+    kept = difference[difference != 0]
+    if n <= _FEW and (len(kept) < n or len(np.unique(np.abs(kept))) < n):
+        statistic, p = _exact_signed_rank(kept, alternative)
+    else:
+        result = stats.wilcoxon(difference, zero_method="wilcox", alternative=alternative)
+        statistic, p = float(result.statistic), float(result.pvalue)
+    return Comparison("wilcoxon", alternative, n, undefined, mean, statistic, p)
+
+
+def _exact_signed_rank(difference: Floats, alternative: Alternative) -> tuple[float, float]:
+    """Wilcoxon's test over all flips of the signs, which with ties SciPy finds by trying them one by one."""
+    ranks = np.rint(2 * stats.rankdata(np.abs(difference))).astype(np.int64)  # halves, made whole
+    ways = np.zeros(int(ranks.sum()) + 1)  # how many flips reach each doubled sum of positive ranks
+    ways[0] = 1.0
+    for rank in ranks:
+        ways[rank:] = ways[rank:] + ways[: len(ways) - rank]
+    above, below = int(ranks[difference > 0].sum()), int(ranks[difference < 0].sum())
+    greater, less = ways[above:].sum() / ways.sum(), ways[: above + 1].sum() / ways.sum()
+    if alternative == "two-sided":
+        return min(above, below) / 2, float(min(1.0, 2 * min(greater, less)))
+    return above / 2, float(greater if alternative == "greater" else less)
 
 
 def mcnemar_test(first_correct: ArrayLike, second_correct: ArrayLike) -> Comparison:

@@ -56,7 +56,9 @@ class Context:
 
     def adopt(self, dataset: Dataset) -> DatasetSpec:
         """Hand over a dataset; the specification that is returned leads to it."""
-        spec = DatasetSpec(name=GIVEN)
+        spec = DatasetSpec(
+            name=f"{GIVEN}-{dataset.fingerprint}"
+        )  # two datasets do not get in each other's way
         self._datasets[spec] = dataset
         return spec
 

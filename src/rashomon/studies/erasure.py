@@ -90,8 +90,6 @@ def erase(
     for method in told.methods:
         of_text = {item.example_id: item for item in told.by_method(method)}
         explained = Explanations(of_text[i] for i in ids)
-        for item, encoding in zip(explained, encodings, strict=True):
-            _check_tokens(item, encoding, model)
         scores = ranking_scores(explained, method)
         tops = [scores.split(row) for row in top_masks(scores, fractions)]
         kept = [_rows([top[i] for top in tops], encoding) for i, encoding in enumerate(encodings)]
@@ -173,6 +171,9 @@ def _with_model(context: Context, ask: Ask, testimony: Testimony) -> Testimony:
         )
     examples = tuple(by_id[i] for i in testimony.told.example_ids)
     model = context.models(ask.subject)[0].model
+    read = dict(zip(testimony.told.example_ids, model.encode(examples), strict=True))
+    for item in testimony.told:
+        _check_tokens(item, read[item.example_id], model)
     told, controls = testimony.told, [floor for floor in FLOORS if floor not in testimony.told.methods]
     if controls:
         classes = {item.example_id: item.target for item in told}

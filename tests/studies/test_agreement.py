@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import rashomon as ra
+from rashomon.errors import UserError
+from rashomon.explain import Explanations, explain
+from rashomon.models.build import load_model
+from rashomon.studies.agreement import Agreement, agreement, mean_by_example
+from rashomon.studies.base import Distributions, Matrix, Plot
+from rashomon.studies.context import Context
+from rashomon.studies.subject import Subject
+from rashomon.studies.witnesses import Ask, hear
+from tests.models.tiny import SINGLES, dataset
+from tests.studies.planted import planted, subject_in
+
+METHODS = ("attention", "leave-one-out", "gradient-x-input")
+
+
+def _content(told: Explanations, method: str, example: str) -> np.ndarray:
+    (item,) = told.where(method=method, example_id=example)
+    return item.scores[~item.special]
+
+
+def test_the_matrix_equals_a_plain_loop_over_texts(context: Context) -> None:
+    ask = Ask(subject_in(context), METHODS, 12)
+    finding = Agreement(ask).run(context)
+    (heard,) = hear(context, ask)
+    summary = finding.tables["summary"].set_index(["measure", "first", "second"])
+    instances = finding.tables["instances"].set_index(["measure", "first", "second", "example"])["value"]
+    matrix = finding.figures[0]
+    assert isinstance(matrix, Matrix)
+    for first, second in combinations(METHODS, 2):
+        for measure, correlation in (
+            ("kendall", stats.kendalltau),
+            ("spearman", stats.spearmanr),
+            ("pearson", stats.pearsonr),
+        ):
+            loop = [
+                correlation(*(np.abs(_content(heard.told, m, e)) for m in (first, second)))[0]
+                for e in heard.told.example_ids
+            ]
+            assert instances[measure, first, second].tolist() == pytest.approx(loop, abs=1e-9, nan_ok=True)
+            mean = np.nanmean(loop)
+            assert summary.loc[(measure, first, second), "mean"] == pytest.approx(mean)
+            i, j = METHODS.index(first), METHODS.index(second)
+            assert matrix.layers[measure][i][j] == matrix.layers[measure][j][i] == pytest.approx(mean)
+            assert f"n = {12 - int(np.isnan(loop).sum())}" in matrix.details[measure][i][j]
+    assert matrix.rows == METHODS, "the random control is no row"
+
+
+def test_the_random_control_agrees_with_nobody(context: Context) -> None:
+    finding = Agreement(Ask(subject_in(context, planted(held_out=60)), METHODS, 60), ("kendall",)).run(
+        context
+    )
+    with_random = finding.tables["summary"].query("second == 'random'")
+    assert len(with_random) == 3
+    assert (with_random["low"] < 0.05).all()
+    assert (with_random["high"] > -0.05).all()
+    assert with_random["mean"].abs().max() < 0.15
+
+
+@pytest.mark.usefixtures("witnesses")
+def test_constants_are_undefined_and_signs_need_a_meaning(context: Context) -> None:
+    methods = ("constant", "attention", "leave-one-out", "gradient-x-input")
+    finding = Agreement(Ask(subject_in(context), methods, 8)).run(context)
+    summary = finding.tables["summary"].set_index(["measure", "first", "second"])
+    assert summary.loc[("kendall", "constant", "attention"), ["n", "undefined"]].tolist() == [0, 8]
+    assert summary.loc[("sign-agreement", "attention", "leave-one-out"), "n"] == 0
+    assert summary.loc[("sign-agreement", "leave-one-out", "gradient-x-input"), "n"] > 0
+    matrix = finding.figures[0]
+    assert isinstance(matrix, Matrix)
+    assert math.isnan(matrix.layers["kendall"][0][1])
+    assert matrix.details["kendall"][0][1] == "undefined, n = 0, 8 undefined"
+    assert "nan" not in finding.verdict
+
+
+def test_special_tokens_cannot_fake_agreement(context: Context, checkpoint: Callable[..., Path]) -> None:
+    folder = checkpoint("bert")
+    subject = Subject(context.adopt(dataset()), checkpoint=str(folder))
+    finding = Agreement(Ask(subject, ("attention", "gradient-x-input"), 10), ("kendall",)).run(context)
+    told = explain(load_model(folder), SINGLES, ["attention", "gradient-x-input"])
+    assert any(item.special.any() for item in told)
+    instances = finding.tables["instances"].query("second != 'random'")
+    for row in instances.to_dict("records"):
+        scores = [np.abs(_content(told, m, row["example"])) for m in ("attention", "gradient-x-input")]
+        assert row["tokens"] == len(scores[0])
+        expected = stats.kendalltau(*scores)[0] if len(scores[0]) > 1 else math.nan
+        assert row["value"] == pytest.approx(expected, abs=1e-6, nan_ok=True)
+
+
+def test_several_seeds_are_drawn_before_texts(context: Context) -> None:
+    ask = Ask(subject_in(context, seeds=(0, 1, 2)), METHODS[:2], 10)
+    finding = Agreement(ask, ("kendall",)).run(context)
+    row = finding.tables["summary"].query("second == 'leave-one-out'").iloc[0]
+    own = finding.tables["instances"].query("second == 'leave-one-out'")
+    by_seed = own.groupby("seed")["value"].mean()
+    assert len(by_seed) == 3
+    assert row["mean"] == pytest.approx(by_seed.mean())
+    assert row["n"] + row["undefined"] == 30
+    assert by_seed.min() - 0.5 < row["low"] < row["mean"] < row["high"] < by_seed.max() + 0.5
+
+
+def test_stored_explanations_give_the_same_table(context: Context, tmp_path: Path) -> None:
+    ask = Ask(subject_in(context), METHODS, 6)
+    (heard,) = hear(context, ask)
+    heard.told.save(tmp_path / "told.parquet")
+    stored = Agreement(replace(ask, stored=str(tmp_path / "told.parquet"))).run(Context(context.store))
+    fresh = Agreement(ask).run(context).tables["summary"].query("second != 'random'").reset_index(drop=True)
+    assert stored.tables["summary"].equals(fresh)
+    table = ra.agreement(heard.told)
+    assert set(table["measure"]) == {"kendall", "pearson"}
+    assert (
+        table.query("measure == 'kendall'")["mean"].tolist()
+        == fresh.query("measure == 'kendall'")["mean"].tolist()
+    )
+
+
+def test_foreign_explanations_are_compared(context: Context) -> None:
+    (heard,) = hear(context, Ask(subject_in(context), ("leave-one-out",), 5))
+    foreign = Explanations(
+        replace(item, method="lib:loo", target=-1, model="unknown", scores=item.scores * 2)
+        for item in heard.told
+    )
+    row = agreement(heard.told + foreign).iloc[0]
+    assert row["mean"] == pytest.approx(1.0)
+
+
+def test_figures_follow_the_texts(context: Context) -> None:
+    finding = Agreement(Ask(subject_in(context), METHODS, 24), ("kendall",)).run(context)
+    _, spread, by_length = finding.figures
+    assert isinstance(spread, Distributions)
+    assert isinstance(by_length, Plot)
+    assert list(spread.groups) == list(METHODS)
+    instances = finding.tables["instances"].query("second != 'random'")
+    shortest, longest = instances["tokens"].min(), instances["tokens"].max()
+    for series in by_length.series:
+        assert 2 <= len(series.x) <= 5
+        assert list(series.x) == sorted(series.x)
+        assert shortest <= series.x[0] < series.x[-1] <= longest
+        assert all(-1 <= value <= 1 for value in series.y)
+    means = mean_by_example(finding.tables["instances"])
+    text = instances["example"].iloc[0]
+    assert means[text] == pytest.approx(instances.query("example == @text")["value"].mean())
+
+
+def test_another_headline_and_two_methods(context: Context) -> None:
+    finding = Agreement(Ask(subject_in(context), METHODS[:2], 5), ("pearson",)).run(context)
+    assert finding.verdict.startswith("Attention and leave-one-out")
+    assert "pearson" in finding.verdict
+
+
+@pytest.mark.parametrize(
+    ("methods", "measures", "message"),
+    [
+        (("attention",), ("kendall",), "at least two methods"),
+        (METHODS, ("auprc",), "no measure of agreement"),
+        (METHODS, ("kendal",), "kendall"),
+    ],
+)
+def test_refusals(context: Context, methods: tuple, measures: tuple, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        Agreement(Ask(subject_in(context), methods, 3), measures).run(context)
+
+
+def test_one_stored_method_is_refused(context: Context, tmp_path: Path) -> None:
+    hear(context, Ask(subject_in(context), ("attention",), 3))[0].told.save(tmp_path / "one.parquet")
+    with pytest.raises(UserError, match="at least two methods"):
+        Agreement(Ask(stored=str(tmp_path / "one.parquet"))).run(context)

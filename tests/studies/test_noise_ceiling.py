@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from rashomon.errors import UserError
+from rashomon.explain import Explanations, explain
+from rashomon.studies.context import Context
+from rashomon.studies.noise_ceiling import MODEL, SAMPLING, SHIFT, NoiseCeiling, other_seeds
+from rashomon.studies.subject import Subject
+from rashomon.studies.witnesses import Ask, background, hear
+from tests.models.tiny import dataset
+from tests.studies.planted import planted, subject_in
+
+METHODS = ("attention", "random")
+
+
+def _rows(finding, against: str):  # type: ignore[no-untyped-def]
+    table = finding.tables["instances"]
+    return table[table["against"] == against]
+
+
+def _loop(one: Explanations, other: Explanations) -> list[float]:
+    pairs = zip(one, other, strict=True)
+    return [stats.kendalltau(np.abs(a.scores[a.content]), np.abs(b.scores[b.content]))[0] for a, b in pairs]
+
+
+def test_each_method_against_itself(context: Context) -> None:
+    data = planted()
+    ask = Ask(subject_in(context, data), METHODS, 10)
+    finding = NoiseCeiling(ask).run(context)
+    (heard,) = hear(context, ask)
+    sampling = _rows(finding, SAMPLING).groupby("method")["value"]
+    assert sampling.get_group("attention").dropna().tolist() == pytest.approx(np.ones(10))
+    drawn = explain(heard.model, heard.examples, ["random"], seed=SHIFT)  # type: ignore[arg-type]
+    expected = _loop(heard.told.by_method("random"), drawn)
+    assert sampling.get_group("random").tolist() == pytest.approx(expected)
+    other = context.models(replace(ask.subject, seeds=(1,)))[0].model
+    told = explain(other, heard.examples, ["attention"], background=background(data, 0))
+    same = [i for i, (a, b) in enumerate(zip(heard.told, told, strict=False)) if a.target == b.target]
+    both = (Explanations(t[i] for i in same) for t in (heard.told.by_method("attention"), told))
+    rows = _rows(finding, MODEL).query("method == 'attention'")
+    assert rows["value"].tolist() == pytest.approx(_loop(*both), nan_ok=True)
+    assert f"same class on {len(same)} of 10 texts" in finding.warnings[0]
+    assert "under another model seed the least stable is" in finding.verdict
+
+
+def test_no_model_is_trained_needlessly() -> None:
+    assert other_seeds((0,)) == (1,)
+    assert other_seeds((0, 1, 2)) == (1, 2, 0)
+
+
+def test_a_checkpoint_has_one_model(context: Context, checkpoint: Callable[..., Path]) -> None:
+    subject = Subject(context.adopt(dataset()), checkpoint=str(checkpoint("bert")))
+    finding = NoiseCeiling(Ask(subject, ("attention", "random"), 4)).run(context)
+    assert set(finding.tables["summary"]["against"]) == {SAMPLING}
+    assert any("one model seed" in warning for warning in finding.warnings)
+
+
+def test_stored_explanations_must_hold_something_to_compare(context: Context, tmp_path: Path) -> None:
+    ask = Ask(subject_in(context, seeds=(0, 1)), METHODS, 24)
+    one, two = (t.told for t in hear(context, ask))
+    path = tmp_path / "told.parquet"
+
+    def run(told: Explanations):  # type: ignore[no-untyped-def]
+        told.save(path)
+        return NoiseCeiling(Ask(stored=str(path))).run(context)
+
+    with pytest.raises(UserError, match="explained twice"):
+        run(one)
+    again = hear(context, replace(ask, methods=("random",)), seed_shift=3)[0].told
+    sampled = run(one + again)
+    assert _rows(sampled, SAMPLING).query("method == 'random'")["value"].tolist() == pytest.approx(
+        _loop(one.by_method("random"), again)
+    )
+    retrained = run(one + two)
+    assert set(retrained.tables["summary"]["against"]) == {MODEL}
+    assert set(retrained.tables["summary"]["method"]) == set(METHODS)
