@@ -50,6 +50,15 @@ def test_each_method_against_itself(context: Context) -> None:
     assert "under another model seed the least stable is" in finding.verdict
 
 
+def test_some_texts_are_enough(context: Context) -> None:
+    ask = Ask(subject_in(context), METHODS, 10)
+    some = NoiseCeiling(ask, 4).run(context).tables["instances"]
+    every = NoiseCeiling(ask).run(context).tables["instances"]
+    assert some["example"].nunique() == 4
+    both = some.merge(every, on=["seed", "example", "method", "against"], how="left")
+    assert both["value_x"].equals(both["value_y"]), "a text's value does not depend on the others"
+
+
 def test_no_model_is_trained_needlessly() -> None:
     assert other_seeds((0,)) == (1,)
     assert other_seeds((0, 1, 2)) == (1, 2, 0)

@@ -85,7 +85,7 @@ def test_sub_words_take_the_mark_of_their_word(checkpoint: Callable[..., Path]) 
             assert not piece or mark == (piece in "warmness" or piece in "zzz"), (kind, piece)
         assert marks.sum() > 2, "both marked words are in pieces"
         assert len(where) > len(words)
-        whole, told = rationale_of(Explanations([item]).words()[0], example)
+        _, told = rationale_of(Explanations([item]).words()[0], example)
         assert told.tolist() == [0, 1, 0, 1]
 
 

@@ -154,19 +154,14 @@ def _label(inner, residual, supply, demand, distance, waiting, queue):  # type: 
             nearest = min(nearest, here)
         if here >= nearest:
             continue
-        for other in (
-            level - 1,
-            level + 1,
-        ):  # who can send here: from above by capacity, from below by return
+        for other in (level - 1, level + 1):  # who can send here: above by capacity, below by return
             if other < 0 or other >= levels:
                 continue
             left = 0
             for k in range(counts[other]):
                 i = waiting[other, k]
-                if other < level:
-                    room = residual[other, i, node]
-                else:
-                    room = inner[level, node, i] - residual[level, node, i]
+                above = other < level
+                room = residual[other, i, node] if above else inner[level, node, i] - residual[level, node, i]
                 if room > EMPTY:
                     distance[other, i] = here + 1
                     queue[tail] = other * tokens + i

@@ -14,7 +14,7 @@ import numpy as np
 
 from rashomon.errors import UserError
 from rashomon.explain.base import Aggregation, Explainer, Floats, Job, Scores, explainers, relative_gap
-from rashomon.explain.integrate import Layer, PathSettings, Quadrature, resolve_paths
+from rashomon.explain.integrate import Layer, PathSettings, Quadrature, resolve_paths, sub_job
 from rashomon.explain.paths import (
     Point,
     Reference,
@@ -148,14 +148,16 @@ class GradientShap(Explainer):
     def attribute(self, job: Job) -> list[Scores]:
         if self.samples < 2:
             raise UserError(f"{self.name} needs at least two samples, not {self.samples}.")
-        first, second = (gather_gradients(job, self._points(job, half), "difference") for half in (0, 1))
-        return [self._scores(one, other) for one, other in zip(first, second, strict=True)]
+        count = len(job.encodings)
+        twice = sub_job(job, [*range(count), *range(count)])  # one queue for both halves
+        sums = gather_gradients(twice, self._points(twice, count), "difference")
+        return [self._scores(one, other) for one, other in zip(sums[:count], sums[count:], strict=True)]
 
-    def _points(self, job: Job, half: int) -> list[Point]:
+    def _points(self, job: Job, second: int) -> list[Point]:
         count = self.samples // 2
         points: list[Point] = []
         for i in range(len(job.encodings)):
-            generator = job.generator(i, f"{self.name} {half}")
+            generator = job.generator(i, f"{self.name} {i // second}")
             alphas = (np.arange(count) + generator.random(count)) / count
             others = draw_references(job, self.references, count, generator)
             points += [

@@ -25,12 +25,14 @@ from rashomon.studies.necessity import Necessity, uniform_twin
 from rashomon.studies.noise_ceiling import NoiseCeiling, other_seeds
 from rashomon.studies.recovery import Recovery, has_rationale, marks_of
 from rashomon.studies.subject import Subject
+from rashomon.studies.trial import TRIAL, WITHOUT_TRAINING, attention_trial
 from rashomon.studies.verdicts import overall, verdicts
 from rashomon.studies.witnesses import METHODS, Ask, answerable, background, configuration_of, draw
 
+REPEATED = 50  # texts explained again for the noise ceiling, which is a mean and needs no more
 TIMED_TEXTS = 8
 SLOW = 1.0  # seconds a text
-STUDIES = ("agreement", "noise-ceiling", "erasure", "recovery", "necessity")
+STUDIES = ("agreement", "noise-ceiling", "erasure", "recovery", "necessity", *TRIAL)
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class AuditSettings:
     methods: tuple[str, ...] = METHODS
     instances: int = 200
     split: str = "test"
-    necessity_seeds: tuple[int, ...] = (0, 1, 2)
+    necessity_seeds: tuple[int, ...] = (0, 1)  # the second is also the noise ceiling's other model
     without: tuple[str, ...] = ()  # studies to leave out
 
 
@@ -139,7 +141,7 @@ def _plan(settings: AuditSettings, examples: tuple[Example, ...], model: Model) 
     ask = Ask(settings.subject, settings.methods, settings.instances, settings.split)
     plan: dict[str, Study] = {
         "agreement": Agreement(ask),
-        "noise-ceiling": NoiseCeiling(ask),
+        "noise-ceiling": NoiseCeiling(ask, REPEATED),
         "erasure": Erasure(ask),
     }
     if any(has_rationale(example) for example in examples):
@@ -149,6 +151,9 @@ def _plan(settings: AuditSettings, examples: tuple[Example, ...], model: Model) 
         plan["necessity"] = Necessity(
             replace(settings.subject, seeds=settings.necessity_seeds), settings.split
         )
+    if model.attention_parameters() and settings.subject.model.weights != "uniform":
+        trial = attention_trial(settings.subject, settings.instances, settings.split)
+        plan |= {name: study for name, study in trial.items() if trainable or name in WITHOUT_TRAINING}
     return plan
 
 
@@ -159,9 +164,9 @@ def measure_costs(
     costs = {}
     with silence():
         for method in methods:
-            costs[method] = _seconds(model, examples[:1], method, behind)  # also compiles and warms up
-            if costs[method] < SLOW:
-                costs[method] = _seconds(model, examples[:TIMED_TEXTS], method, behind)
+            first = _seconds(model, examples[:1], method, behind)  # also compiles and warms up
+            few = examples[: 1 if first > SLOW else TIMED_TEXTS]
+            costs[method] = _seconds(model, few, method, behind)
     return costs
 
 

@@ -34,9 +34,10 @@ class NoiseCeiling(Study):
     name: ClassVar[str] = "noise-ceiling"
     question: ClassVar[str] = "How much does each method agree with itself?"
     ask: Ask = field(default_factory=Ask)
+    repeated: int | None = None  # how many of the texts are explained again; None: all
 
     def run(self, context: Context) -> Finding:
-        first = hear(context, self.ask)
+        first = [_only(testimony, self.repeated) for testimony in hear(context, self.ask)]
         notes: list[str] = []
         if self.ask.stored is not None:
             parts = _among_stored(first, notes)
@@ -60,13 +61,20 @@ class NoiseCeiling(Study):
 
     def _sampling(self, context: Context, first: list[Testimony]) -> pd.DataFrame:
         """Methods that draw at random are asked again; the others would say the same again."""
-        noisy = tuple(m for m in first[0].told.methods if make_explainer(m).stochastic)
-        again = hear(context, replace(self.ask, methods=noisy), seed_shift=SHIFT) if noisy else first
         parts = []
-        for testimony, other in zip(first, again, strict=True):
+        for testimony in first:
+            assert testimony.model is not None
+            noisy = [method for method in testimony.told.methods if make_explainer(method).stochastic]
+            again = context.explanations(
+                testimony.model,
+                testimony.examples,
+                noisy,
+                seed=testimony.seed + SHIFT,
+                background=testimony.behind,
+            )
             for method in testimony.told.methods:
                 told = testimony.told.by_method(method)
-                second = other.told.by_method(method) if method in noisy else told
+                second = again.by_method(method) if method in noisy else told
                 parts.append(_compared(testimony.seed, SAMPLING, told, second))
         return pd.concat(parts, ignore_index=True)
 
@@ -80,6 +88,16 @@ class NoiseCeiling(Study):
             )
             parts += _same_class(testimony.seed, testimony.told, other, notes)
         return parts
+
+
+def _only(testimony: Testimony, count: int | None) -> Testimony:
+    """So many of the texts, evenly over the whole file, which may be sorted."""
+    if count is None or testimony.model is None or count >= len(testimony.examples):
+        return testimony
+    places = np.linspace(0, len(testimony.examples) - 1, count).round().astype(int)
+    examples = tuple(testimony.examples[place] for place in places)
+    told = testimony.told.where(example_id={example.id for example in examples})
+    return replace(testimony, examples=examples, told=told)
 
 
 def other_seeds(seeds: tuple[int, ...]) -> tuple[int, ...]:

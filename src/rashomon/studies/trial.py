@@ -1,7 +1,7 @@
 """Attention on trial, in the small: how the audit runs the studies of attention.
 
-The full protocols train dozens of adversaries; an audit should not take hours. A few lambdas and seeds over a few epochs
-show the shape of the curve. For figures to quote, run the studies themselves.
+The full protocols train dozens of adversaries; an audit should not take hours. A few lambdas and seeds over a few
+epochs show the shape of the curve. For figures to quote, run the studies themselves.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from rashomon.studies.seed_variance import SeedVariance
 from rashomon.studies.subject import Subject
 
 TRIAL = ("permutation", "instance-adversary", "seed-variance", "adversary", "attefa")
+WITHOUT_TRAINING = ("permutation", "instance-adversary")  # these also fit a model that is used as it is
 LAMBDAS = (0.0, 1e-3, 1e-1)
 EPOCHS = 5
 ATTEFA_SEEDS = (10, 50)

@@ -1,0 +1,80 @@
+"""The papers' figures on the papers' data: slow, run by ``make replicate``, skipped where the data is absent.
+
+Each test states what must come out; ``docs/measured.md`` lists what did, beside the published figures.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rashomon.models.spec import ModelSpec
+from rashomon.runs.store import Store
+from rashomon.studies import Agreement, Ask, Attefa, Context, DatasetSpec, Subject
+from rashomon.training import TrainingSpec
+
+FOLDER = Path(os.environ.get("RASHOMON_DATA") or Path(__file__).parents[2] / "shared" / "data")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.data,
+    pytest.mark.skipif(not (FOLDER / "sst").is_dir(), reason="the papers' datasets are not here"),
+]
+
+
+@pytest.fixture(scope="session")
+def context(tmp_path_factory: pytest.TempPathFactory) -> Context:
+    """Work is kept in $RASHOMON_STORE when it is set, so that an interrupted replication goes on."""
+    root = Path(os.environ.get("RASHOMON_STORE") or tmp_path_factory.mktemp("store"))
+    return Context(Store(root), data_dir=FOLDER)
+
+
+def subject(dataset: str, model: str, seeds: tuple[int, ...] = (0,), **settings: int) -> Subject:
+    vectors = str(FOLDER / "embeddings" / "glove_sg_100d.npz")
+    spec = ModelSpec(name=model) if model == "minilm" else ModelSpec(name=model, embeddings=vectors)
+    training = TrainingSpec(**settings) if settings else None
+    return Subject(DatasetSpec(name=dataset), spec, training, seeds)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "model", "figure", "least"),
+    [
+        ("sst", "bilstm", "f1", 0.80),
+        ("sst", "mlp", "f1", 0.79),
+        ("snli", "bilstm", "accuracy", 0.60),
+        ("imdb", "bilstm", "f1", 0.87),
+        ("sst", "minilm", "accuracy", 0.84),
+    ],
+)
+def test_classifiers_reach_the_papers_level(
+    context: Context, dataset: str, model: str, figure: str, least: float
+) -> None:
+    (trained,) = context.models(subject(dataset, model))
+    assert trained.scores["test"][figure] >= least
+
+
+def test_the_order_of_agreement_on_sst(context: Context) -> None:
+    """IG and gradient SHAP agree most; attention agrees little with anything."""
+    ask = Ask(subject("sst", "bilstm", seeds=(0, 1, 2)), instances=500)
+    finding = Agreement(ask, measures=("kendall",)).run(context)
+    table = finding.tables["summary"]
+    table = table[(table["first"] != "random") & (table["second"] != "random")]
+    best = table.loc[table["mean"].idxmax()]
+    assert {best["first"], best["second"]} == {"integrated-gradients", "gradient-shap"}
+    with_attention = table[(table["first"] == "attention") | (table["second"] == "attention")]
+    others = table.drop(with_attention.index)
+    assert with_attention["mean"].max() < 0.35
+    assert with_attention["mean"].max() < others["mean"].min()
+
+
+def test_the_order_of_attefa_on_planted_evidence(context: Context) -> None:
+    """The rarer the evidence, the harder the attention of a token MLP is to move."""
+    rare_to_frequent = ("mock-1", "mock-5", "mock-1q", "mock-3q", "mock-4q")
+    study = Attefa(
+        subject("mock-1", "mlp"), datasets=rare_to_frequent, encoders=("mlp",), seeds=(10, 50, 257)
+    )
+    scores = study.run(context).tables["summary"].set_index("dataset")["mean"]
+    assert scores["mock-1"] > scores["mock-1q"] > scores["mock-4q"] - 1e-9
+    assert scores["mock-5"] > scores["mock-3q"]
+    assert scores["mock-4q"] < 0.05
