@@ -174,3 +174,16 @@ def test_a_wrong_k_is_refused(k: int | float) -> None:
     rows = Ragged.from_list([[1, 2]])
     with pytest.raises(UserError, match="top-k"):
         agreement.overlap_top(rows, rows, k)
+
+
+def test_torch_keeps_its_threads() -> None:
+    """Compiled loops and torch may share one OpenMP; a measure must not change how torch computes."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        agreement.kendall_matrix([Ragged.from_list([[1.0, 2.0, 3.0]]), Ragged.from_list([[3.0, 1.0, 2.0]])])
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(before)

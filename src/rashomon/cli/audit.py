@@ -21,7 +21,7 @@ def command(
     methods: Annotated[
         str, typer.Option(help="Methods, with commas between (`rashomon list explainers`).")
     ] = "",
-    instances: Annotated[int, typer.Option(help="How many texts are explained.")] = 200,
+    instances: Annotated[int, typer.Option(help="How many texts are explained.")] = 100,
     split: Annotated[str, typer.Option(help="Which split they are drawn from.")] = "test",
     without: Annotated[str, typer.Option(help="Studies to leave out, with commas between.")] = "",
     *,

@@ -94,7 +94,7 @@ def fingerprint(examples: Sequence[Example]) -> str:
     """A short hash of the content of examples, in their order."""
     digest = hashlib.sha256()
     for example in examples:
-        digest.update(json.dumps(asdict(example), sort_keys=True, ensure_ascii=False).encode())
+        digest.update(json.dumps(asdict(example), sort_keys=True).encode())
     return digest.hexdigest()[:16]
 
 

@@ -43,7 +43,9 @@ def load_file(
     if not is_question_answering(table, columns or Columns()):
         missing = sum(example.label is None for example in examples)
         if not require_labels and (missing or len(labels) < 2):
-            note = f"{path.name} is all in the test split: {missing} of {len(examples)} examples have no label"
+            note = (
+                f"{path.name} is all in the test split: {missing} of {len(examples)} examples have no label"
+            )
             return Dataset(_stem(path), {"test": examples}, labels, (note,))
         require_classes(labels, str(path))
     splits = split_three(examples, labels, seed, str(path))

@@ -91,7 +91,9 @@ def load_from_hub(
     require_classes(labels or (), name)
     splits, notes = _three(splits, tuple(labels or ()), seed, name)
     left_out = (f"left out: {'; '.join(dropped)}",) if dropped else ()
-    return Dataset(name, splits, tuple(labels or ()), (f"from the Hugging Face hub: {name}", *notes, *left_out))
+    return Dataset(
+        name, splits, tuple(labels or ()), (f"from the Hugging Face hub: {name}", *notes, *left_out)
+    )
 
 
 def guess_columns(
@@ -161,7 +163,9 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())[:300].rstrip(".") or type(error).__name__
 
 
-def _table(split: Any, source: str, columns: Columns, names: Sequence[str] | None, dropped: list[str]) -> Table:
+def _table(
+    split: Any, source: str, columns: Columns, names: Sequence[str] | None, dropped: list[str]
+) -> Table:
     """The wanted columns of a split. Rows without text, which nobody can mend on the hub, are left out."""
     wanted = [column for column in (columns.text, columns.pair, columns.label) if column is not None]
     texts = [column for column in wanted if column != columns.label]
@@ -183,7 +187,9 @@ def _three(
     """Train, dev and test out of what there is."""
     notes: tuple[str, ...] = ()
     if set(splits) == {"train"}:
-        return split_three(splits["train"], labels, seed, name), (f"split 80/10/10 by class with seed {seed}",)
+        return split_three(splits["train"], labels, seed, name), (
+            f"split 80/10/10 by class with seed {seed}",
+        )
     if "test" not in splits:
         splits = {"train": splits["train"], "test": splits["dev"]}
         notes = ("the validation split serves as test",)

@@ -39,7 +39,9 @@ class WordList:
                 f"The words in {self.source} are not graded, so {strength} ones cannot be chosen; write "
                 f"'strong' or 'weak' after each word, or ask for the lexicon {BUILTIN!r}."
             )
-        return tuple(word for word, grade in zip(self.words, self.strengths, strict=True) if grade == strength)
+        return tuple(
+            word for word, grade in zip(self.words, self.strengths, strict=True) if grade == strength
+        )
 
 
 @dataclass(frozen=True, slots=True)

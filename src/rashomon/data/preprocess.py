@@ -76,9 +76,13 @@ def _filter(dataset: Dataset, step: DatasetStep, before: Sequence[str]) -> Datas
     for name, examples in dataset.splits.items():
         splits[name] = tuple(example for example in examples if fits(example))
         if examples and not splits[name]:
-            raise UserError(f"The step {step.text!r} leaves no example in the {name} split of {dataset.name}.")
+            raise UserError(
+                f"The step {step.text!r} leaves no example in the {name} split of {dataset.name}."
+            )
         dropped.append(f"{len(examples) - len(splits[name])} of {len(examples)} in {name}")
-    return replace(dataset, splits=splits, notes=(*dataset.notes, f"{step.text} dropped {', '.join(dropped)}"))
+    return replace(
+        dataset, splits=splits, notes=(*dataset.notes, f"{step.text} dropped {', '.join(dropped)}")
+    )
 
 
 def _no_argument(argument: str, text: str) -> None:

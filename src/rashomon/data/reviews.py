@@ -275,7 +275,9 @@ def planted_reviews(
     """
     for name, share in (("negated", negated), ("hearsay", hearsay)):
         if not 0 <= share <= 1:
-            raise UserError(f"The share {name!r} of planted reviews must lie between 0 and 1, not at {share}.")
+            raise UserError(
+                f"The share {name!r} of planted reviews must lie between 0 and 1, not at {share}."
+            )
     generator = np.random.default_rng(seed)
     seen: set[str] = set()
     splits = {}
@@ -283,7 +285,9 @@ def planted_reviews(
         if size < len(LABELS):
             raise UserError(f"The {split} split of planted reviews needs at least two examples, not {size}.")
         splits[split] = tuple(_new_reviews(split, size, (negated, hearsay), generator, seen))
-    note = f"written by a grammar with seed {seed}; {negated:.0%} of verdicts negated, hearsay in {hearsay:.0%}"
+    note = (
+        f"written by a grammar with seed {seed}; {negated:.0%} of verdicts negated, hearsay in {hearsay:.0%}"
+    )
     return Dataset("planted-reviews", splits, LABELS, (note,))
 
 

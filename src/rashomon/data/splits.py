@@ -10,7 +10,9 @@ from rashomon.data.example import Example, Split
 from rashomon.errors import UserError
 
 
-def split_three(examples: Sequence[Example], labels: Sequence[str], seed: int, source: str) -> dict[str, Split]:
+def split_three(
+    examples: Sequence[Example], labels: Sequence[str], seed: int, source: str
+) -> dict[str, Split]:
     """80 % train, 10 % dev, 10 % test of every class."""
     generator = np.random.default_rng(seed)
     rest, test = split_off(examples, labels, 0.1, generator, source)

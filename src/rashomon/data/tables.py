@@ -41,7 +41,9 @@ class Table:
             close = get_close_matches(column, self.columns, n=1, cutoff=0.5)
             hint = f"did you mean {close[0]!r}? " if close else ""
             listed = ", ".join(self.columns) or "none"
-            raise UserError(f"There is no column {column!r} in {self.source}; {hint}its columns are: {listed}.")
+            raise UserError(
+                f"There is no column {column!r} in {self.source}; {hint}its columns are: {listed}."
+            )
 
     def require_all(self, columns: Iterable[str]) -> None:
         for column in columns:

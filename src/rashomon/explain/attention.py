@@ -6,12 +6,9 @@ negative. Rollout and flow follow the layers down to the input from the position
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numba
 import numpy as np
 import torch
 from torch import Tensor
@@ -19,6 +16,7 @@ from torch import Tensor
 from rashomon.errors import UserError
 from rashomon.explain.base import REASONS, Explainer, Floats, Job, Scores, explainers
 from rashomon.explain.flow import attention_flow, augment, rollout
+from rashomon.measures.threads import torch_threads
 from rashomon.models.base import Model, Output
 
 
@@ -100,21 +98,5 @@ class AttentionFlow(_ThroughLayers):
     name: ClassVar[str] = "attention-flow"
 
     def trace(self, layers: Floats, readout: Floats) -> Floats:
-        with _torch_threads():
+        with torch_threads():
             return attention_flow(layers, readout)
-
-
-@contextmanager
-def _torch_threads() -> Iterator[None]:
-    """Compiled loops take as many threads as torch, and torch has as many after as before.
-
-    Both may share one OpenMP, whose number of threads numba sets to its own; on a busy machine torch's small
-    operations then take a thousand times as long.
-    """
-    for_torch, for_numba = torch.get_num_threads(), numba.get_num_threads()
-    numba.set_num_threads(min(for_torch, for_numba))
-    try:
-        yield
-    finally:
-        numba.set_num_threads(for_numba)
-        torch.set_num_threads(for_torch)

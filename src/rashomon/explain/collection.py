@@ -275,11 +275,15 @@ def _check_comparable(row: Sequence[Explanation]) -> None:
     for other in row[1:]:
         pair = f"{first.method!r} and {other.method!r} on example {first.example_id!r}"
         if first.unit != other.unit:
-            raise UserError(f"{pair} are in {first.unit}s and {other.unit}s; bring both to words with words().")
+            raise UserError(
+                f"{pair} are in {first.unit}s and {other.unit}s; bring both to words with words()."
+            )
         if content(first) != content(other):
             raise UserError(f"{pair} have different tokens and cannot be compared; explain the same model.")
         if UNKNOWN_TARGET not in (first.target, other.target) and first.target != other.target:
-            raise UserError(f"{pair} explain different classes, {first.target_label} and {other.target_label}.")
+            raise UserError(
+                f"{pair} explain different classes, {first.target_label} and {other.target_label}."
+            )
 
 
 def _table(items: Sequence[Explanation]) -> pa.Table:

@@ -46,7 +46,9 @@ def aopc(drops: ArrayLike) -> Floats:
     """Area over the perturbation curve: the mean drop over K thresholds, [N, K] to [N]."""
     values = np.asarray(drops, dtype=np.float64)
     if values.ndim != 2 or values.shape[1] == 0:
-        raise UserError("AOPC is a mean over thresholds and needs drops of shape [N, K] with K of at least 1.")
+        raise UserError(
+            "AOPC is a mean over thresholds and needs drops of shape [N, K] with K of at least 1."
+        )
     return np.asarray(values.mean(axis=1))
 
 
@@ -68,7 +70,9 @@ def aopc_sufficiency(full: ArrayLike, kept: ArrayLike) -> Floats:
     return aopc(sufficiency(full, kept))
 
 
-@measure("aopc-comprehensiveness", bounds=(-1, 1), better="higher", family="erasure", undefined=NO_PROBABILITY)
+@measure(
+    "aopc-comprehensiveness", bounds=(-1, 1), better="higher", family="erasure", undefined=NO_PROBABILITY
+)
 def aopc_comprehensiveness(full: ArrayLike, erased: ArrayLike) -> Floats:
     """Mean comprehensiveness over thresholds; [N] and [N, K]."""
     return aopc(comprehensiveness(full, erased))

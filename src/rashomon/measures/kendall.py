@@ -15,6 +15,7 @@ from numba import njit, prange, types
 from numba.extending import intrinsic
 
 from rashomon.measures.base import Floats, Ints
+from rashomon.measures.threads import torch_threads
 
 
 @intrinsic
@@ -147,7 +148,8 @@ def tau_b(values: Floats, starts: Ints) -> Floats:
     methods = len(values)
     out = np.empty((methods, methods, len(starts) - 1))
     if out.size:
-        _tau_texts(np.ascontiguousarray(values), starts, out)
+        with torch_threads():
+            _tau_texts(np.ascontiguousarray(values), starts, out)
     return out
 
 
@@ -155,5 +157,6 @@ def weighted_tau(x: Floats, y: Floats, weight_x: Floats, weight_y: Floats, start
     """Tau with a pair weighted by the sum of its tokens' weights; the mean over the two weightings."""
     out = np.empty(len(starts) - 1)
     if out.size:
-        _weighted_texts(x, y, weight_x, weight_y, starts, out)
+        with torch_threads():
+            _weighted_texts(x, y, weight_x, weight_y, starts, out)
     return out

@@ -57,7 +57,7 @@ def audit(
     data: Dataset | Sequence[Example | str],
     *,
     methods: Sequence[str] = METHODS,
-    instances: int = 200,
+    instances: int = 100,
     split: str = "test",
     seed: int = 0,
     store: str | Path | None = None,

@@ -40,7 +40,8 @@ def _example(
     gold = audit.gold_labels.get(first.example_id)
     cuts: list[list[list[Any]]] = []
     rows = [
-        _row(item, group, cuts, audit.rationales.get(first.example_id, ()), methods, warnings) for item in group
+        _row(item, group, cuts, audit.rationales.get(first.example_id, ()), methods, warnings)
+        for item in group
     ]
     return {
         "id": first.example_id,

@@ -160,7 +160,9 @@ def _marks(series: Series, index: int, x: Scale, y: Scale) -> Markup:
 
 def _direct_labels(series: Sequence[Series], x: Scale, y: Scale, right: float) -> list[Markup]:
     """Names at the ends of the lines, pushed apart where they would touch."""
-    ends = [(y(max(_points(one))[1]), i, one.name) for i, one in enumerate(series) if one.line and _points(one)]
+    ends = [
+        (y(max(_points(one))[1]), i, one.name) for i, one in enumerate(series) if one.line and _points(one)
+    ]
     ends.sort()
     heights = [height for height, _, _ in ends]
     for i in range(1, len(heights)):

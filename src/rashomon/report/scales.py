@@ -170,7 +170,9 @@ def colour_css() -> str:
     for side in ("for", "against"):
         for level in range(1, LEVELS + 1):
             share = f"{100 * level / LEVELS:g}%"
-            rules.append(f".{side}-{level}{{background:color-mix(in srgb,var(--{side}) {share},var(--paper))}}")
+            rules.append(
+                f".{side}-{level}{{background:color-mix(in srgb,var(--{side}) {share},var(--paper))}}"
+            )
     return "\n".join(rules)
 
 

@@ -90,7 +90,8 @@ def _draw_violins(figure: Distributions, rows: Mapping[str, list[_Violin]], widt
                 parts.append(text(width - right + 10, middle + shift, _summary(violin, "median "), "note"))
         parts += [_violin(violin, x, middle, 16 if narrow else 19) for violin in halves]
     described = "; ".join(
-        f"{row}: {', '.join(_summary(violin, 'median ') for violin in halves)}" for row, halves in rows.items()
+        f"{row}: {', '.join(_summary(violin, 'median ') for violin in halves)}"
+        for row, halves in rows.items()
     )
     return svg(name, width, bottom + 46, figure.title, f"Violins of {figure.x_label}. {described}.", parts)
 

@@ -332,6 +332,8 @@ def _disk_errors(root: Path) -> Iterator[None]:
         if error.errno in _REFUSED and error.filename is not None:
             path = Path(os.fsdecode(error.filename))
             if path.is_relative_to(root) or root.is_relative_to(path):  # not a file of the maker's own
-                sentence = f"Cannot write to the run store {root} ({os.strerror(error.errno)}); choose another."
+                sentence = (
+                    f"Cannot write to the run store {root} ({os.strerror(error.errno)}); choose another."
+                )
                 raise UserError(sentence) from error
         raise

@@ -41,7 +41,7 @@ class AuditSettings:
 
     subject: Subject = field(default_factory=Subject)
     methods: tuple[str, ...] = METHODS
-    instances: int = 200
+    instances: int = 100
     split: str = "test"
     necessity_seeds: tuple[int, ...] = (0, 1)  # the second is also the noise ceiling's other model
     without: tuple[str, ...] = ()  # studies to leave out

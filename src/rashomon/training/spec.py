@@ -15,13 +15,13 @@ Selection = Literal["f1", "accuracy", "roc-auc", "loss"]
 class TrainingSpec:
     """Defaults are the papers' for the built-in attention classifiers."""
 
-    epochs: int = 12
+    epochs: int = 8
     batch_size: int = 32
     learning_rate: float = 1e-3
     weight_decay: float = 1e-5
     optimiser: Optimiser = "amsgrad"
     clip: float | None = None  # largest gradient norm
-    patience: int | None = 4  # epochs without improvement before it stops
+    patience: int | None = 3  # epochs without improvement before it stops
     select: Selection = "f1"  # which held-out figure picks the epoch that is kept
     warmup: float = 0.0  # share of the steps over which the learning rate climbs, then falls linearly
 
