@@ -20,6 +20,7 @@ from tests.studies.planted import planted
 
 HOSTILE = "</script><script>alert('x')</script><img src=x onerror=alert(1)> a good film"
 METHODS = ("attention", "leave-one-out")
+STUDIES_OF_A_GIVEN_MODEL = ["agreement", "noise-ceiling", "erasure", "permutation", "instance-adversary"]
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +37,7 @@ def report(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 def test_a_plain_list_without_labels(report: Report) -> None:
     audit = report.audit
-    assert [finding.study for finding in audit.findings] == ["agreement", "noise-ceiling", "erasure"]
+    assert [finding.study for finding in audit.findings] == STUDIES_OF_A_GIVEN_MODEL
     assert audit.title == "your model on texts"
     assert audit.gold_labels == {}
     assert len(audit.explanations.example_ids) == 6
@@ -47,7 +48,7 @@ def test_one_page_or_a_folder(report: Report, tmp_path: Path) -> None:
     assert page.read_text(encoding="utf-8").lstrip().startswith("<!doctype html>")
     assert report.save(tmp_path / "folder") == tmp_path / "folder" / "report.html"
     found = json.loads((tmp_path / "folder" / "findings.json").read_text(), parse_constant=_refuse)
-    assert [finding["study"] for finding in found["findings"]] == ["agreement", "noise-ceiling", "erasure"]
+    assert [finding["study"] for finding in found["findings"]] == STUDIES_OF_A_GIVEN_MODEL
     assert set(found["verdicts"][0]) == {"method", "sentence", "judgements"}
     table = pd.read_parquet(tmp_path / "folder" / "tables" / "agreement-summary.parquet")
     assert {"measure", "first", "second", "n", "undefined", "mean", "std", "low", "high"} == set(

@@ -11,9 +11,10 @@ import pytest
 from rashomon.data import Columns, Dataset, Example
 from rashomon.errors import UserError
 from rashomon.models.build import load_model
-from rashomon.studies.audit import AuditSettings, measure_costs, run_audit
+from rashomon.studies.audit import STUDIES, AuditSettings, measure_costs, run_audit
 from rashomon.studies.context import Context
 from rashomon.studies.subject import DatasetSpec, Subject
+from rashomon.studies.trial import TRIAL
 from tests.studies.planted import LABELS, SMALL, planted, subject_in
 
 METHODS = ("attention", "leave-one-out", "random")
@@ -53,7 +54,7 @@ def test_the_built_in_model(
     settings = AuditSettings(subject_in(context), METHODS, 12, necessity_seeds=(0, 1))
     audit = run_audit(context, settings)
     assert [finding.study for finding in audit.findings] == [
-        "agreement", "noise-ceiling", "erasure", "recovery", "necessity"
+        "agreement", "noise-ceiling", "erasure", "recovery", "necessity", *TRIAL
     ]  # fmt: skip
     # The noise ceiling's other model is one of necessity's.
     assert trained == {("softmax", 0): 1, ("softmax", 1): 1, ("uniform", 0): 1, ("uniform", 1): 1}
@@ -134,7 +135,7 @@ def test_a_study_that_cannot_be_done_is_named(context: Context) -> None:
     data = planted()
     wrong = tuple(replace(example, label=1 - example.label) for example in data["test"])  # type: ignore[operator]
     subject = subject_in(context, Dataset("d", {**data.splits, "test": wrong}, data.labels))
-    settings = AuditSettings(subject, ("leave-one-out",), 6, without=("necessity", "noise-ceiling"))
+    settings = AuditSettings(subject, ("leave-one-out",), 6, without=("necessity", "noise-ceiling", *TRIAL))
     audit = run_audit(context, settings)
     assert [finding.study for finding in audit.findings] == ["erasure"]
     left_out = [warning for warning in audit.warnings if "left out: " in warning]
@@ -142,14 +143,16 @@ def test_a_study_that_cannot_be_done_is_named(context: Context) -> None:
     assert audit.example_agreement == {}
     uniform = subject_in(context, model=replace(SMALL, weights="uniform"))
     told = run_audit(context, replace(settings, subject=uniform, methods=METHODS, without=("noise-ceiling",)))
-    assert "necessity" not in {finding.study for finding in told.findings}
+    assert not {"necessity", *TRIAL} & {finding.study for finding in told.findings}, (
+        "there is no attention to try"
+    )
 
 
 def test_texts_come_from_the_split_that_is_there(context: Context) -> None:
     data = planted()
     splits = {"train": data["train"], "dev": data["dev"]}
     subject = subject_in(context, Dataset("d", splits, data.labels))
-    settings = AuditSettings(subject, METHODS, 4, without=("necessity", "noise-ceiling", "recovery"))
+    settings = AuditSettings(subject, METHODS, 4, without=("necessity", "noise-ceiling", "recovery", *TRIAL))
     audit = run_audit(context, settings)
     assert "of the train split" in audit.dataset
     assert "d has no test split, so the texts are from its train split." in audit.warnings
@@ -163,7 +166,7 @@ def test_texts_come_from_the_split_that_is_there(context: Context) -> None:
     [
         ({"methods": ("lmie",)}, "lime"),
         ({"without": ("erasur",)}, "erasure"),
-        ({"without": ("agreement", "noise-ceiling", "erasure", "recovery", "necessity")}, "No study fits"),
+        ({"without": STUDIES}, "No study fits"),
     ],
 )
 def test_mistakes(context: Context, change: dict, message: str) -> None:

@@ -13,7 +13,9 @@ from rashomon.training import TrainingSpec
 
 
 def test_training_by_name_learns_planted_evidence(planted: Dataset) -> None:
-    model = ra.train("mlp", planted, seed=0, epochs=12, embedding_dim=16, hidden=16, learning_rate=0.02)
+    model = ra.train(
+        "mlp", planted, seed=0, epochs=12, patience=None, embedding_dim=16, hidden=16, learning_rate=0.02
+    )
     assert ra.evaluate(model, planted)["accuracy"] > 0.8
     assert not model.training
 
