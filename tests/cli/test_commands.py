@@ -113,6 +113,7 @@ def test_a_study_from_options_and_from_a_file_is_the_same(rashomon: Command, tmp
     assert first.code == 0, first
     assert (tmp_path / "study" / "report.html").is_file()
     document = json.loads(first.out)
+    assert {row["measure"] for row in document["summary"]} == {"kendall"}
     config = tmp_path / "study.toml"
     config.write_text(_toml(document["configuration"]), encoding="utf-8")
     again = rashomon("study", "agreement", "--config", config, "--json")

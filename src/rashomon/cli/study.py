@@ -176,7 +176,7 @@ def _document(finding: Finding, printer: Printer) -> None:
             "study": finding.study,
             "question": finding.question,
             "verdict": finding.verdict,
-            "summary": plain(finding.tables["summary"]),
+            "summary": plain(finding.tables["summary"].to_dict("records")),
             "warnings": list(finding.warnings),
             "configuration": plain(finding.configuration),
         }

@@ -6,6 +6,7 @@ negative. Rollout and flow follow the layers down to the input from the position
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -75,8 +76,9 @@ class _ThroughLayers(Explainer):
 
         return job.engine.outputs(job.encodings, read)
 
+    @abstractmethod
     def trace(self, layers: Floats, readout: Floats) -> Floats:
-        raise NotImplementedError
+        """Scores ``[n]`` from the augmented matrices ``[L, n, n]``, lowest layer first, and the readout ``[n]``."""
 
 
 @explainers.register("attention-rollout")
