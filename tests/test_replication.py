@@ -55,8 +55,9 @@ def test_classifiers_reach_the_papers_level(
 
 
 def test_the_order_of_agreement_on_sst(context: Context) -> None:
-    """IG and gradient SHAP agree most; attention agrees little with anything."""
-    ask = Ask(subject("sst", "bilstm", seeds=(0, 1, 2)), instances=500)
+    """IG and gradient SHAP agree most; attention agrees little with anything. Preprocessed as in the paper."""
+    asked = subject("sst", "bilstm", seeds=(0, 1, 2)).with_model(steps=("lowercase", "alphanumeric"))
+    ask = Ask(asked, instances=500)
     finding = Agreement(ask, measures=("kendall",)).run(context)
     table = finding.tables["summary"]
     table = table[(table["first"] != "random") & (table["second"] != "random")]
@@ -64,7 +65,7 @@ def test_the_order_of_agreement_on_sst(context: Context) -> None:
     assert {best["first"], best["second"]} == {"integrated-gradients", "gradient-shap"}
     with_attention = table[(table["first"] == "attention") | (table["second"] == "attention")]
     others = table.drop(with_attention.index)
-    assert with_attention["mean"].max() < 0.40
+    assert with_attention["mean"].max() < 0.35
     assert with_attention["mean"].max() < others["mean"].min()
 
 
