@@ -121,6 +121,29 @@ def test_a_study_from_options_and_from_a_file_is_the_same(rashomon: Command, tmp
     assert json.loads(again.out)["summary"] == document["summary"]
 
 
+def test_attefa_trains_its_bases_as_published_except_for_what_was_asked(rashomon: Command) -> None:
+    data = ("--dataset", "planted-reviews", "--encoder", "mlp", "--hidden", 8, "--embedding-dim", 8)
+    few = (
+        "--epochs",
+        1,
+        "--seed",
+        3,
+        "--seed",
+        4,
+        "--seeds",
+        1,
+        "--set",
+        "training={epochs=1, select='loss'}",
+    )
+    said = rashomon("study", "attefa", *data, *few, "--json")
+    assert said.code == 0, said
+    document = json.loads(said.out)
+    training = document["configuration"]["subject"]["training"]
+    assert (training["epochs"], training["select"], training["optimiser"]) == (1, "roc-auc", "adam")
+    (row,) = document["summary"]
+    assert (row["bases"], row["n"]) == (2, 2)
+
+
 def _toml(values: dict, prefix: str = "") -> str:
     """Enough TOML for a configuration."""
     lines, tables = [], []

@@ -83,7 +83,7 @@ def test_siblings_start_afresh_or_from_the_same_checkpoint(tmp_path: Path) -> No
     assert fresh.labels == known.labels
 
 
-@pytest.mark.parametrize("kind", ["bert", "distilbert"])
+@pytest.mark.parametrize("kind", ["bert", "distilbert", "roberta"])
 @pytest.mark.parametrize("reading", [None, "rollout"])
 def test_fine_tuned_transformers(kind: str, reading: str | None, tmp_path: Path) -> None:
     folder = tiny_checkpoint(kind, tmp_path / kind)

@@ -6,11 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from rashomon.measures.divergence import LN2
+from rashomon.models.build import build_model
+from rashomon.models.spec import ModelSpec
 from rashomon.papers import papers, published
-from rashomon.studies.attefa import SEEDS, Attefa
+from rashomon.studies.adversaries import against_base, attention_on_evidence, content_rows, prepare
+from rashomon.studies.attefa import SEEDS, Attefa, _verdict
 from rashomon.studies.subject import DatasetSpec
 from tests.studies.trials import FEW, check_finding, fewer, finished_runs, planted, trial_of
 
@@ -48,6 +52,52 @@ def test_seeds_encoders_and_what_was_published(tmp_path: Path) -> None:
     before = finished_runs(context)
     assert study.run(context).verdict == finding.verdict
     assert finished_runs(context) == before
+
+
+def test_several_bases_are_told_apart(tmp_path: Path) -> None:
+    context, subject = trial_of(tmp_path, planted("mock-5"))
+    study = Attefa(
+        replace(subject, seeds=(0, 1, 2)), encoders=("mlp", "cnn"), seeds=(10, 50), training=fewer(FEW, 2)
+    )
+    finding = study.run(context)
+    check_finding(finding)
+    seeds, bases, summary = (finding.tables[name] for name in ("seeds", "bases", "summary"))
+    assert len(seeds) == 12
+    assert len(bases) == 6
+    row = summary.iloc[0]
+    assert (row["bases"], row["n"]) == (3, 6)
+    of_mlp = bases[bases["encoder"] == "mlp"]
+    assert row["mean"] == pytest.approx(of_mlp["mean"].mean())
+    assert row["base_on_evidence"] == pytest.approx(of_mlp["on_evidence"].mean())
+    assert (of_mlp["least_class"] <= of_mlp["on_evidence"]).all()
+    pairs = finding.tables["between-bases"]
+    assert len(pairs) == 6
+    assert row["another_base"] == pytest.approx(pairs[pairs["encoder"] == "mlp"]["attefa"].min())
+    trials = [prepare(context, [replace(subject, seeds=(seed,), training=FEW)])[0] for seed in (0, 1)]
+    told = against_base(trials[0], trials[1].base_model())
+    assert pairs.iloc[0][["tvd", "jsd"]].tolist() == pytest.approx([told["tvd"].mean(), told["jsd"].mean()])
+    comparison = finding.tables["comparison"].iloc[0]
+    assert (comparison["paired_by"], comparison["n"]) == ("base", 3)
+    difference = of_mlp["mean"].to_numpy() - bases[bases["encoder"] == "cnn"]["mean"].to_numpy()
+    assert comparison["difference"] == pytest.approx(difference.mean())
+
+
+@pytest.mark.parametrize(("another", "said"), [(0.03, True), (0.4, False), (float("nan"), False)])
+def test_a_score_that_another_base_refutes_is_said_to_be(another: float, said: bool) -> None:
+    row = {"dataset": "mock-2", "encoder": "mlp", "bases": 3, "n": 9, "mean": 0.9, "low": 0.8, "high": 1.0}
+    verdict = _verdict(pd.DataFrame([row | {"another_base": another}]))
+    assert ("another attention exists" in verdict) == said
+
+
+def test_the_attention_on_planted_words_is_measured(tmp_path: Path) -> None:
+    data = planted("mock-5")
+    model = build_model(ModelSpec(name="mlp", weights="uniform", embedding_dim=8, hidden=8), data, 0)
+    uniform = content_rows(model, data["test"]).whole.mask.float()
+    uniform = (uniform / uniform.sum(1, keepdim=True)).unsqueeze(1)
+    shares = attention_on_evidence(model, data, uniform)
+    for number, label in enumerate(data.labels):
+        own = [sum(e.rationale) / len(e.rationale) for e in data["test"] if e.label == number]
+        assert shares[label] == pytest.approx(np.mean(own), abs=1e-6)
 
 
 def test_several_datasets_by_name(tmp_path: Path) -> None:

@@ -161,6 +161,28 @@ def test_patience_stops_the_training(planted: Dataset) -> None:
     assert (history.best, len(history.records)) == (2, 4)
 
 
+@pytest.mark.parametrize(
+    ("figures", "best", "epochs"),
+    [
+        (
+            (0.5, 0.4999, 0.4998, 0.1),
+            3,
+            3,
+        ),  # creeping: the patience runs out, and the best epoch is still kept
+        ((0.5, 0.4, 0.3999, 0.3, 0.2999, 0.2998, 0.0), 6, 6),  # a real gain renews it
+        ((0.5, 0.4996, 0.4992, 0.4988, 0.0), 5, 5),  # small steps that add up are a gain
+    ],
+)
+def test_an_improvement_below_the_least_gain_does_not_renew_the_patience(
+    planted: Dataset, figures: tuple, best: int, epochs: int
+) -> None:
+    model = build_model(SMALL, planted, 0)
+    rows = rows_of(model, planted["train"])
+    spec = TrainingSpec(epochs=len(figures), patience=2, least_gain=0.0005, select="loss")
+    history = fit(model, rows, rows, Scripted(figures), spec, seed=0)
+    assert (history.best, len(history.records)) == (best, epochs)
+
+
 def test_attention_is_free_of_weight_decay(planted: Dataset) -> None:
     model = build_model(SMALL, planted, 0)
     groups = make_optimiser(model, TrainingSpec(weight_decay=0.1)).param_groups

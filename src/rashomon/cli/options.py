@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,8 +12,10 @@ from rashomon.errors import UserError
 
 if TYPE_CHECKING:
     from rashomon.data import Columns
+    from rashomon.models.spec import ModelSpec
     from rashomon.studies.context import Context
     from rashomon.studies.subject import DatasetSpec, Subject
+    from rashomon.training.spec import TrainingSpec
 
 
 Text = str | None
@@ -141,11 +144,17 @@ class ModelOptions:
     optimiser: Text = option(None, "adam, adamw or amsgrad.")
     clip: Real = option(None, "Largest gradient norm.")
     patience: Number = option(None, "Epochs without improvement before training stops.")
+    least_gain: Real = option(None, "An improvement smaller than this does not renew the patience.")
     select: Text = option(None, "Which dev figure picks the epoch: f1, accuracy, roc-auc or loss.")
     seed: list[int] = option([], "Seed of the training. May be repeated for several models.", "--seed")
 
-    def subject(self, dataset: DatasetSpec, seeds: tuple[int, ...] = (0,)) -> Subject:
-        """A subject to be trained."""
+    def subject(
+        self,
+        dataset: DatasetSpec,
+        seeds: tuple[int, ...] = (0,),
+        usual: Callable[[ModelSpec], TrainingSpec] | None = None,
+    ) -> Subject:
+        """A subject to be trained: as usual, except for what was asked."""
         from rashomon.models.spec import ModelSpec
         from rashomon.runs.spec import from_plain, to_plain
         from rashomon.studies.subject import Subject
@@ -156,7 +165,7 @@ class ModelOptions:
         if self.embeddings is not None:
             of_model["embeddings"] = str(self.embeddings)
         model = ModelSpec(name=self.model, **of_model)
-        base = to_plain(default_training(model))
+        base = to_plain((usual or default_training)(model))
         assert isinstance(base, dict)
         training = from_plain(TrainingSpec, base | self._given(TrainingSpec))
         return Subject(dataset, model, training, tuple(self.seed) or seeds)
@@ -165,14 +174,19 @@ class ModelOptions:
         """Whether the model is a folder to be used as it is rather than a name to be trained."""
         return Path(self.model).is_dir()
 
-    def any_subject(self, dataset: DatasetSpec, seeds: tuple[int, ...] = (0,)) -> Subject:
+    def any_subject(
+        self,
+        dataset: DatasetSpec,
+        seeds: tuple[int, ...] = (0,),
+        usual: Callable[[ModelSpec], TrainingSpec] | None = None,
+    ) -> Subject:
         """A checkpoint as it is, or a subject to be trained."""
         from rashomon.models.spec import ModelSpec
         from rashomon.studies.subject import Subject
 
         if self.checkpoint():
             return Subject(dataset, ModelSpec(name=self.model), None, seeds, checkpoint=self.model)
-        return self.subject(dataset, seeds)
+        return self.subject(dataset, seeds, usual)
 
     def _given(self, spec: type[Any]) -> dict[str, Any]:
         names = {f.name for f in fields(spec)} & {f.name for f in fields(self)} - {"embeddings"}

@@ -118,7 +118,7 @@ def _about(study: Any, data: DataOptions, model: ModelOptions, seeds: int | None
     dataset = data.spec(labelled=not model.checkpoint()) if data.names_data() else own.dataset
     members = _has(study, "seeds")  # such a study trains several models beside the subject's own
     count = range(seeds) if seeds is not None and not members else own.seeds
-    subject = model.any_subject(dataset, tuple(count))
+    subject = model.any_subject(dataset, tuple(count), study.base_training)
     if seeds is not None and members:
         if seeds > len(study.seeds):
             raise UserError(

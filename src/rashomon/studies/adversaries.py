@@ -37,6 +37,7 @@ from rashomon.runs.store import (
     write_tensors,
 )
 from rashomon.studies.context import Context, model_key
+from rashomon.studies.recovery import marks_of, marks_of_tokens
 from rashomon.studies.subject import GIVEN, DatasetSpec, Subject
 from rashomon.training.adversarial import (
     ATTENTION,
@@ -60,8 +61,12 @@ Selection = Literal["dev", "test"]
 Objective = ModelConsistentAdversary | AttefaAdversary
 
 SPLITS = ("train", "dev", "test")
-ADVERSARY = TrainingSpec(epochs=80, patience=10, select="loss")
-FINE_TUNED_ADVERSARY = replace(FINE_TUNING, epochs=20, patience=3, select="loss", warmup=0.0)
+# An adversary that has found nothing, or all there is, creeps on by millionths; that does not keep it alive.
+LEAST_GAIN = 1e-4
+ADVERSARY = TrainingSpec(epochs=80, patience=10, least_gain=LEAST_GAIN, select="loss")
+FINE_TUNED_ADVERSARY = replace(
+    FINE_TUNING, epochs=20, patience=3, least_gain=LEAST_GAIN, select="loss", warmup=0.0
+)
 
 
 def selecting(context: Context, datasets: Sequence[DatasetSpec], selection: Selection) -> Context:
@@ -87,6 +92,9 @@ class Trial:
     reading: Reading
     fresh: bool  # whether adversaries start from nothing, or from pretrained weights
     base_scores: Mapping[str, float]  # on test; empty without labels
+    on_evidence: Mapping[
+        str, float
+    ]  # base attention on the known evidence, by class; empty where none is known
 
     def rows(self, split: str) -> Rows:
         return _read_rows(self.folder, split)
@@ -150,6 +158,7 @@ class _Preparation:
         model = load_model(self.base).to(best_device())
         reading = self.reading or natural_reading(model)
         scores: dict[str, float] = {}
+        on_evidence: dict[str, float] = {}
         for split in SPLITS:
             if not self.data[split]:
                 raise UserError(
@@ -164,8 +173,21 @@ class _Preparation:
             if split == "test" and "label" in rows.whole.extras:
                 labels = rows.whole.extras["label"].cpu().numpy()
                 scores = classification_scores(told.probabilities.double().numpy(), labels)
-        fresh = isinstance(model, AttentionClassifier)
-        write_json(folder / "about.json", {"reading": reading, "fresh": fresh, "base_scores": scores})
+                on_evidence = attention_on_evidence(model, self.data, told.attention)
+        about = {"reading": reading, "fresh": isinstance(model, AttentionClassifier)}
+        write_json(folder / "about.json", {**about, "base_scores": scores, "on_evidence": on_evidence})
+
+
+def attention_on_evidence(model: Model, data: Dataset, attention: Tensor) -> dict[str, float]:
+    """How much of the attention ``[N, heads, T]`` on the test texts lies on known evidence: the mean, by class."""
+    shares: dict[str, list[float]] = {}
+    weights = attention.mean(1).double().numpy()
+    for example, encoding, row in zip(data["test"], model.encode(data["test"]), weights, strict=True):
+        marks = marks_of(example)
+        if marks and example.label is not None:
+            known = marks_of_tokens(encoding, marks)
+            shares.setdefault(data.labels[example.label], []).append(float(row[: len(encoding)] @ known))
+    return {label: float(np.mean(shares[label])) for label in data.labels if label in shares}
 
 
 def content_rows(model: Model, examples: Sequence[Example]) -> Rows:

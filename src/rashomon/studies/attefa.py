@@ -4,19 +4,27 @@ A model of the base's architecture is trained to predict like the base while att
 that works, TVD stays low while JSD grows and AtteFa = min(sTVD / sJSD, 1) is near 0: the attention was one of many.
 (Paper *attefa*; PROTOCOLS 3.) Any number of classes, encoders, heads and datasets; epochs are chosen on dev, or on
 test as published.
+
+The paper tries one base model a dataset. A base can settle in several ways: over planted evidence some attend to the
+words of both classes, some to those of one class only and call the rest the other. AtteFa then differs between bases
+more than between adversaries, so several seeds of the subject give several bases, and the interval covers both.
+A high score says that training found no other attention, not that there is none. Bases that predict alike and attend
+apart are a proof that there is one, so they are set against each other with the same score.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from typing import Any, ClassVar
 
+import numpy as np
 import pandas as pd
 
-from rashomon.measures.divergence import attefa_score
+from rashomon.measures.divergence import attefa_score, tvd
 from rashomon.measures.significance import holm_bonferroni, permutation_test, summarise
+from rashomon.models.spec import ModelSpec
 from rashomon.papers import published
 from rashomon.studies.adversaries import (
     ADVERSARY,
@@ -31,10 +39,18 @@ from rashomon.studies.adversaries import (
 from rashomon.studies.base import Distributions, Finding, Study, studies
 from rashomon.studies.context import Context
 from rashomon.studies.subject import DatasetSpec, Subject
-from rashomon.studies.tables import number
+from rashomon.studies.tables import number, summary_row
 from rashomon.studies.witnesses import configuration_of
-from rashomon.training.adversarial import PUBLISHED_SCALE, AttefaAdversary, Reading
+from rashomon.training.adversarial import (
+    ATTENTION,
+    PROBABILITIES,
+    PUBLISHED_SCALE,
+    AttefaAdversary,
+    Reading,
+    attention_distance,
+)
 from rashomon.training.spec import TrainingSpec
+from rashomon.training.train import default_training
 
 SEEDS = (10, 50, 257, 500231, 100078, 12504, 90754789, 8988812, 2)
 BASE = TrainingSpec(epochs=8, optimiser="adam", patience=None, select="roc-auc")
@@ -52,7 +68,7 @@ class Attefa(Study):
     subject: Subject = field(default_factory=lambda: Subject(dataset=DatasetSpec(name="mock-5")))
     datasets: tuple[str, ...] = ()  # several datasets by name, instead of the subject's
     encoders: tuple[str, ...] = ()  # several encoders, instead of the subject's
-    seeds: tuple[int, ...] = SEEDS  # of the adversaries; the base has the subject's
+    seeds: tuple[int, ...] = SEEDS  # of the adversaries; the subject's are those of the bases
     selection: Selection = "dev"
     training: TrainingSpec | None = None  # of the adversaries; None: what suits the model
     reading: Reading | None = None
@@ -60,7 +76,7 @@ class Attefa(Study):
     def run(self, context: Context) -> Finding:
         subjects = self._subjects()
         context = selecting(context, [subject.dataset for subject in subjects], self.selection)
-        trials = prepare(context, subjects, self.reading)
+        trials = prepare(context, [base for subject in subjects for base in _bases(subject)], self.reading)
         members = [
             Member(trial, AttefaAdversary(trial.reading), self._training(trial), seed)
             for trial in trials
@@ -68,11 +84,11 @@ class Attefa(Study):
         ]
         outcomes = train_adversaries(context, members)
         seeds = pd.DataFrame([_seed_row(outcome) for outcome in outcomes])
-        summary = _summary(seeds, trials)
-        tables = {"summary": summary, "seeds": seeds}
-        comparison = _compare(seeds)
-        if len(comparison):
-            tables["comparison"] = comparison
+        pairs = _between_bases(trials)
+        bases = _by_base(seeds, trials, pairs)
+        summary = _summary(seeds, bases, trials)
+        tables = {"summary": summary, "bases": bases, "between-bases": pairs, "comparison": _compare(seeds)}
+        tables = {name: table for name, table in tables.items() if len(table)} | {"seeds": seeds}
         return Finding(
             study=self.name,
             question=self.question,
@@ -83,16 +99,21 @@ class Attefa(Study):
             warnings=self._warnings(trials),
         )
 
+    def base_training(self, model: ModelSpec) -> TrainingSpec:
+        """As in the paper, for the models that it has."""
+        return BASE if model.is_builtin else default_training(model)
+
     def _subjects(self) -> list[Subject]:
-        """Every dataset with every encoder; a built-in base is trained as in the paper unless told otherwise."""
-        chosen = []
+        """Every dataset with every encoder; how the subject is trained holds for encoders of its kind."""
+        chosen, own = [], self.subject.model
         for dataset in self.datasets or (self.subject.dataset.name,):
-            for encoder in self.encoders or (self.subject.model.name,):
-                model = replace(self.subject.model, name=encoder)
-                if encoder != self.subject.model.name:
+            for encoder in self.encoders or (own.name,):
+                model = replace(own, name=encoder)
+                if encoder != own.name:
                     model = replace(model, layers=0)  # as many as suit the encoder
-                training = self.subject.training or (BASE if model.is_builtin else None)
+                asked = self.subject.training if model.is_builtin == own.is_builtin else None
                 data = replace(self.subject.dataset, name=dataset)
+                training = asked or self.base_training(model)
                 chosen.append(replace(self.subject, dataset=data, model=model, training=training))
         return chosen
 
@@ -115,12 +136,19 @@ class Attefa(Study):
         return tuple(found)
 
 
+def _bases(subject: Subject) -> list[Subject]:
+    """One subject a seed; a checkpoint is one base however many seeds there are."""
+    seeds = subject.seeds if subject.checkpoint is None else subject.seeds[:1]
+    return [replace(subject, seeds=(seed,)) for seed in seeds]
+
+
 def _seed_row(outcome: Outcome) -> dict[str, Any]:
     trial, scores = outcome.member.trial, outcome.scores
     nothing = float("nan")
     return {
         "dataset": trial.data.name,
         "encoder": trial.subject.describe(),
+        "base": trial.subject.seeds[0],
         "seed": outcome.member.seed,
         "epoch": outcome.epoch,
         "f1": scores.get("f1", nothing),
@@ -132,28 +160,64 @@ def _seed_row(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _summary(seeds: pd.DataFrame, trials: Sequence[Trial]) -> pd.DataFrame:
-    """A row for every dataset and encoder: AtteFa over seeds, the other figures' means, and what was published."""
+def _between_bases(trials: Sequence[Trial]) -> pd.DataFrame:
+    """Ordinary models that differ in the seed alone, set against each other by the same score."""
+    rows = []
+    for first, second in combinations(trials, 2):
+        if (first.data.name, first.subject.describe()) != (second.data.name, second.subject.describe()):
+            continue
+        one, other = first.rows("test").whole.extras, second.rows("test").whole.extras
+        changed = float(tvd(one[PROBABILITIES], other[PROBABILITIES]).mean())
+        moved = float(attention_distance(one[ATTENTION], other[ATTENTION]).mean())
+        told: dict[str, Any] = {"dataset": first.data.name, "encoder": first.subject.describe()}
+        told |= {"base": first.subject.seeds[0], "other": second.subject.seeds[0]}
+        rows.append(told | {"tvd": changed, "jsd": moved, "attefa": attefa_score(changed, moved)})
+    return pd.DataFrame(rows)
+
+
+def _by_base(seeds: pd.DataFrame, trials: Sequence[Trial], pairs: pd.DataFrame) -> pd.DataFrame:
+    """A row for every base model: how well it predicts, where it attends (if that is known), and its AtteFa.
+
+    ``another_base`` is the lowest score that another base reaches against it, with that base's JSD.
+    """
     rows = []
     for trial in trials:
-        name, encoder = trial.data.name, trial.subject.describe()
-        group = seeds[(seeds["dataset"] == name) & (seeds["encoder"] == encoder)]
-        score = summarise(group["attefa"].to_numpy())
-        row: dict[str, Any] = {
-            "dataset": name,
-            "encoder": encoder,
-            "n": score.n,
-            "undefined": score.undefined,
-            "mean": score.mean,
-            "std": score.std,
-            "low": score.low,
-            "high": score.high,
-            "base_f1": trial.base_scores.get("f1", float("nan")),
-        }
+        where = {"dataset": trial.data.name, "encoder": trial.subject.describe()}
+        base = trial.subject.seeds[0]
+        row: dict[str, Any] = where | {"base": base, "f1": trial.base_scores.get("f1", float("nan"))}
+        if trial.on_evidence:
+            shares = list(trial.on_evidence.values())
+            row |= {"on_evidence": float(np.mean(shares)), "least_class": min(shares)}
+        own = _rows_where(seeds, where | {"base": base})
+        row |= asdict(summarise(own["attefa"].to_numpy()))
+        if len(pairs):
+            alike = _rows_where(pairs, where)
+            alike = alike[(alike["base"] == base) | (alike["other"] == base)].sort_values("attefa")
+            row |= {"another_base": alike["attefa"].iloc[0], "another_base_jsd": alike["jsd"].iloc[0]}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _summary(seeds: pd.DataFrame, bases: pd.DataFrame, trials: Sequence[Trial]) -> pd.DataFrame:
+    """A row for every dataset and encoder: AtteFa over bases and seeds, other figures, and what was published."""
+    rows = []
+    for trial in {(trial.data.name, trial.subject.describe()): trial for trial in trials}.values():
+        where = {"dataset": trial.data.name, "encoder": trial.subject.describe()}
+        group, own = _rows_where(seeds, where), _rows_where(bases, where)
+        score = summary_row([part["attefa"].to_numpy() for _, part in group.groupby("base", sort=False)])
+        row: dict[str, Any] = where | {"bases": len(own), **score, "base_f1": own["f1"].mean()}
+        if "on_evidence" in own:
+            row["base_on_evidence"] = own["on_evidence"].mean()
+        if "another_base" in own:
+            row["another_base"] = own["another_base"].min()
         for figure in FIGURES[1:]:
             row |= {figure: group[figure].mean(), f"{figure}_std": group[figure].std()}
         rows.append(row | published_figures(trial))
     return pd.DataFrame(rows)
+
+
+def _rows_where(table: pd.DataFrame, values: Mapping[str, Any]) -> pd.DataFrame:
+    return table[np.logical_and.reduce([table[column] == value for column, value in values.items()])]
 
 
 def published_figures(trial: Trial) -> dict[str, float]:
@@ -170,15 +234,19 @@ def published_figures(trial: Trial) -> dict[str, float]:
 
 
 def _compare(seeds: pd.DataFrame) -> pd.DataFrame:
-    """Encoders on the same data, and datasets under the same encoder, paired by seed; Holm-adjusted together."""
+    """Encoders on the same data, and datasets under the same encoder; Holm-adjusted together.
+
+    Paired by base where there are several (adversaries of one base are not independent), else by seed.
+    """
+    unit = "base" if seeds["base"].nunique() > 1 else "seed"
     rows = []
     for common, varied in (("dataset", "encoder"), ("encoder", "dataset")):
         for name, group in seeds.groupby(common, sort=False):
-            scores = {key: part["attefa"].to_numpy() for key, part in group.groupby(varied, sort=False)}
-            for first, second in combinations(scores, 2):
-                test = permutation_test(scores[first], scores[second])
+            table = group.pivot_table("attefa", unit, varied, sort=False, dropna=False)
+            for first, second in combinations(table.columns, 2):
+                test = permutation_test(table[first].to_numpy(), table[second].to_numpy())
                 told = {"n": test.n, "undefined": test.undefined, "difference": test.difference, "p": test.p}
-                rows.append({"of": name, "first": first, "second": second, "test": test.test, **told})
+                rows.append({"of": name, "first": first, "second": second, "paired_by": unit, **told})
     table = pd.DataFrame(rows)
     return table.assign(p_holm=holm_bonferroni(table["p"].to_numpy()).p) if len(table) else table
 
@@ -190,14 +258,32 @@ def _verdict(summary: pd.DataFrame) -> str:
     rows.sort(key=lambda row: float(row["mean"]))
     low, high = rows[0], rows[-1]
     if len(rows) == 1:
-        return f"{_words(low['mean'])}: AtteFa is {number(low)} over {low['n']} seeds ({_where(low)})."
+        over = (
+            f"{low['n']} seeds" if low["bases"] == 1 else f"{low['bases']} bases and {low['n']} adversaries"
+        )
+        told = f"{_words(low['mean'])}: AtteFa is {number(low)} over {over} ({_where(low)})"
+    else:
+        words = _words(low["mean"])
+        told = (
+            f"Attention is hardest to move with {_where(high)} (AtteFa {number(high)}) and easiest with "
+            f"{_where(low)} ({number(low)}); {words[0].lower()}{words[1:]} in the latter"
+        )
+    return f"{told}{_refuted(rows)}."
+
+
+def _refuted(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Where two ordinary models predict alike and attend apart although no adversary learned to."""
+    found = [row for row in rows if row["mean"] >= UNFAITHFUL > row.get("another_base", float("nan"))]
+    if not found:
+        return ""
+    row = min(found, key=lambda row: float(row["another_base"]))
     return (
-        f"Attention is hardest to move with {_where(high)} (AtteFa {number(high)}) and easiest with {_where(low)} "
-        f"({number(low)}); {_words(low['mean'])[0].lower()}{_words(low['mean'])[1:]} in the latter."
+        f"; but with {_where(row)} two ordinary models that differ in the seed alone reach "
+        f"{row['another_base']:.2f}: another attention exists, and the adversaries did not find it"
     )
 
 
-def _where(row: dict[str, Any]) -> str:
+def _where(row: Mapping[str, Any]) -> str:
     return f"{row['encoder']} on {row['dataset']}"
 
 

@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
+from rashomon.models.spec import ModelSpec
 from rashomon.registry import Registry
+from rashomon.training.spec import TrainingSpec
+from rashomon.training.train import default_training
 
 if TYPE_CHECKING:
     from rashomon.explain.collection import Explanations
@@ -138,6 +141,10 @@ class Study(ABC):
     @abstractmethod
     def run(self, context: Context) -> Finding:
         """Carry the study out."""
+
+    def base_training(self, model: ModelSpec) -> TrainingSpec:
+        """How the study trains the model that it is about, where nobody says otherwise."""
+        return default_training(model)
 
 
 studies: Registry[type[Study]] = Registry("study")

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from rashomon.data import Example
+from rashomon.data.batches import Encoding
 from rashomon.errors import UserError
 from rashomon.explain import Explanation, Explanations
 from rashomon.explain.record import UNKNOWN_TARGET
@@ -166,12 +167,16 @@ def rationale_of(explanation: Explanation, example: Example) -> tuple[Ints, Floa
     """Positions of the ranked tokens and their 0/1 marks; a text of the pair that nobody marked is left out of both."""
     marked = marks_of(example)
     where = np.flatnonzero(explanation.content & np.isin(explanation.segments, list(marked)))
-    marks = np.zeros(len(where))
-    for row, position in enumerate(where):
-        of_segment = marked[int(explanation.segments[position])]
-        word = int(explanation.word_ids[position])
-        marks[row] = of_segment[word] if 0 <= word < len(of_segment) else 0
-    return where, marks
+    return where, marks_of_tokens(explanation, marked)[where]
+
+
+def marks_of_tokens(tokens: Explanation | Encoding, marked: Mapping[int, Sequence[int]]) -> Floats:
+    """0/1 for every token: whether the word that it belongs to is marked."""
+    marks = np.zeros(len(tokens.word_ids))
+    for position, (segment, word) in enumerate(zip(tokens.segments, tokens.word_ids, strict=True)):
+        of_segment = marked.get(int(segment), ())
+        marks[position] = of_segment[word] if 0 <= word < len(of_segment) else 0
+    return marks
 
 
 def _from_phrases(example: Example) -> tuple[int, ...] | None:

@@ -42,5 +42,5 @@ def attention_trial(subject: Subject, instances: int, split: str) -> dict[str, S
             instances=instances,
             training=training,
         ),
-        "attefa": Attefa(subject, seeds=ATTEFA_SEEDS, training=training),
+        "attefa": Attefa(replace(subject, seeds=subject.seeds[:1]), seeds=ATTEFA_SEEDS, training=training),
     }

@@ -98,7 +98,7 @@ def fit(
             train_loss = _train_epoch(run, train, objective, spec, generator, epoch)
             record = {"epoch": epoch, "train-loss": train_loss, **objective.scores(model, held_out)}
             run.history.records.append(record)
-            if _improved(run.history, spec.select):
+            if _last_gain(run.history.records, spec.select) == epoch:
                 run.history.best = epoch
                 run.best_weights = {name: t.detach().clone() for name, t in model.state_dict().items()}
             for callback in callbacks:
@@ -147,17 +147,24 @@ def seeded(seed: int, epoch: int) -> Iterator[torch.Generator]:
 
 def _finished(history: History, spec: TrainingSpec) -> bool:
     done = len(history.records)
-    return done >= spec.epochs or (spec.patience is not None and done - history.best >= spec.patience)
-
-
-def _improved(history: History, select: str) -> bool:
-    """Whether the newest epoch beats the best so far. An undefined figure never does, unless it is the first."""
-    if history.best == 0:
+    if done >= spec.epochs:
         return True
-    new, old = history.records[-1][select], history.best_record[select]
-    if math.isnan(old):
-        return not math.isnan(new)
-    return new < old if select in LOWER_IS_BETTER else new > old
+    last = _last_gain(history.records, spec.select, spec.least_gain)
+    return spec.patience is not None and done - last >= spec.patience
+
+
+def _last_gain(records: Sequence[EpochRecord], select: str, least: float = 0.0) -> int:
+    """The last epoch that beat the best before it, by more than ``least``; 0 before the first.
+
+    An undefined figure beats nothing, unless it is the first.
+    """
+    sign = -1.0 if select in LOWER_IS_BETTER else 1.0
+    epoch, best = 0, -math.inf
+    for number, record in enumerate(records, start=1):
+        value = sign * record[select]
+        if value > best + least or epoch == 0 or (math.isnan(best) and not math.isnan(value)):
+            epoch, best = number, value
+    return epoch
 
 
 def _rate_factor(step: int, steps: int, warmup: float) -> float:

@@ -22,6 +22,7 @@ class TrainingSpec:
     optimiser: Optimiser = "amsgrad"
     clip: float | None = None  # largest gradient norm
     patience: int | None = 3  # epochs without improvement before it stops
+    least_gain: float = 0.0  # a smaller improvement is kept, but does not renew the patience
     select: Selection = "f1"  # which held-out figure picks the epoch that is kept
     warmup: float = 0.0  # share of the steps over which the learning rate climbs, then falls linearly
 
@@ -30,6 +31,8 @@ class TrainingSpec:
             raise UserError("Training needs at least one epoch and a batch size of at least one.")
         if self.learning_rate <= 0:
             raise UserError(f"The learning rate must be positive, not {self.learning_rate}.")
+        if self.least_gain < 0:
+            raise UserError(f"The least gain cannot be negative, but is {self.least_gain}.")
         if not 0 <= self.warmup < 1:
             raise UserError(f"The warm-up is a share of the steps in [0, 1), not {self.warmup}.")
 
