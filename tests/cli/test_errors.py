@@ -88,3 +88,14 @@ def test_mistakes_end_in_one_sentence(rashomon: Command, tmp_path: Path, typed: 
     assert said.out == ""
     unfinished = [path for path in (tmp_path / "store").rglob("*.partial") if any(path.iterdir())]
     assert [path for path in unfinished if (path / "model").exists()] == []
+
+
+def test_an_interrupted_command_says_so(rashomon: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rashomon.data.named.load_dataset", stop)
+    monkeypatch.setattr("rashomon.data.load_dataset", stop)
+    said = rashomon("data", "show", "planted-reviews")
+    assert said.code == 130
+    assert "Interrupted" in said.err

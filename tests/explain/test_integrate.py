@@ -12,7 +12,7 @@ from tests.explain.conftest import Families, Jobs
 from tests.models.tiny import SINGLES
 
 RULES = ("gauss-legendre", "trapezoid", "middle", "left", "right")
-SETTINGS = PathSettings("pad", "gauss-legendre", None, 0.01)
+SETTINGS = PathSettings("pad", None, None, 0.01)
 LAYER = Layer(trapezoid=True, endpoints=True)
 
 
@@ -37,8 +37,8 @@ def test_steps_grow_only_where_the_gap_asks_for_it(jobs: Jobs) -> None:
     job = jobs("bert")
     paths = resolve_paths(job, SETTINGS)
     assert max(path.gap(path.inputs) for path in paths) <= 0.01
-    fine = resolve_paths(jobs("bert"), PathSettings("pad", "gauss-legendre", 128, 0.01))
-    coarse = resolve_paths(jobs("bert"), PathSettings("pad", "gauss-legendre", 8, 0.01))
+    fine = resolve_paths(jobs("bert"), PathSettings("pad", None, 128, 0.01))
+    coarse = resolve_paths(jobs("bert"), PathSettings("pad", "trapezoid", 9, 0.01))
     refined = [i for i, path in enumerate(coarse) if path.gap(path.inputs) > 0.01]
     assert 0 < len(refined) < len(paths)
     for i, path in enumerate(paths):
@@ -46,6 +46,27 @@ def test_steps_grow_only_where_the_gap_asks_for_it(jobs: Jobs) -> None:
             np.testing.assert_allclose(path.inputs, coarse[i].inputs, atol=1e-5)
         scale = np.abs(fine[i].inputs.sum(1)).max()
         assert np.abs(path.inputs.sum(1) - fine[i].inputs.sum(1)).max() < 0.05 * scale
+
+
+@pytest.mark.parametrize("name", ["bilstm", "bert"])
+@pytest.mark.parametrize("steps", [17, 33])
+def test_halving_equals_starting_over_and_costs_what_is_new(jobs: Jobs, name: str, steps: int) -> None:
+    job = jobs(name)
+    halved = resolve_paths(job, PathSettings("pad", None, None, 0.0, most_steps=steps))
+    asked = job.engine.counts.evaluated
+    again = jobs(name)
+    whole = resolve_paths(again, PathSettings("pad", "trapezoid", steps, 0.0))
+    for one, other in zip(halved, whole, strict=True):
+        np.testing.assert_allclose(one.inputs, other.inputs, atol=1e-5)
+    assert asked == again.engine.counts.evaluated
+
+
+def test_what_halving_does_not_settle_is_left_to_gauss_legendre(jobs: Jobs) -> None:
+    finest = resolve_paths(jobs("bert"), PathSettings("pad", None, None, 0.0))
+    for one, other in zip(
+        finest, resolve_paths(jobs("bert"), PathSettings("pad", "gauss-legendre", 257, 0.0)), strict=True
+    ):
+        np.testing.assert_allclose(one.inputs, other.inputs, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["bilstm", "cnn", "bert"])

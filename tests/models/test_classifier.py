@@ -259,3 +259,11 @@ def test_broken_folder_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"nonsense")
     with pytest.raises(UserError, match="cannot be read"):
         load_model(tmp_path)
+
+
+@pytest.mark.parametrize("change", [{"weights": "sparsemax"}, {"temperature": 2.0}, {"max_length": 20}])
+def test_the_fingerprint_tells_settings_apart_that_no_weight_shows(change: dict[str, object]) -> None:
+    plain, other = _model(), _model(**change)
+    for name, tensor in plain.state_dict().items():
+        assert torch.equal(tensor, other.state_dict()[name])
+    assert plain.fingerprint() == _model().fingerprint() != other.fingerprint()

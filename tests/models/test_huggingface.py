@@ -294,3 +294,11 @@ def test_empty_texts_are_refused_by_name(loaded: dict[str, HuggingFaceClassifier
     for example in (Example("nil", " \n"), Example("nil", "good", text_pair="")):
         with pytest.raises(UserError, match="'nil'"):
             loaded["bert"].encode([SINGLES[0], example])
+
+
+def test_a_uniform_twin_is_another_model(folders: dict[str, Path]) -> None:
+    folder = str(folders["bert"])
+    plain, uniform = (
+        HuggingFaceClassifier.pretrained(folder, ("a", "b"), 0, 32, uniform) for uniform in (False, True)
+    )
+    assert plain.fingerprint() != uniform.fingerprint()

@@ -12,6 +12,8 @@ import typer
 from rashomon.cli import audit, data, explain, listing, runs, study, train
 from rashomon.errors import UserError
 
+INTERRUPTED = 130
+
 app = typer.Typer(
     name="rashomon",
     help="Can I trust this explanation of this text model, and how do you know?",
@@ -47,11 +49,15 @@ def main(arguments: list[str] | None = None) -> None:
 def run(arguments: list[str] | None = None) -> int:
     try:
         result = app(args=arguments, standalone_mode=False, prog_name="rashomon")
+        if result == INTERRUPTED:  # typer has caught the KeyboardInterrupt
+            raise KeyboardInterrupt
         return result if isinstance(result, int) else 0
     except UserError as error:
         return _fail(str(error), 2)
     except (KeyboardInterrupt, typer.Abort):
-        return _fail("Interrupted.", 130)
+        return _fail(
+            "Interrupted. Finished work is kept, and the same command goes on from there.", INTERRUPTED
+        )
     except BrokenPipeError:
         # Whoever read our output has seen enough (`rashomon list | head`).
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

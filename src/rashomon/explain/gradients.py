@@ -94,7 +94,7 @@ class IntegratedGradients(Explainer):
     name: ClassVar[str] = "integrated-gradients"
     needs: ClassVar[frozenset[str]] = NEEDS_GRADIENTS
     steps: int | None = None
-    rule: Quadrature = "gauss-legendre"
+    rule: Quadrature | None = None  # None: Gauss-Legendre for given steps, else the trapezoid rule, halved
     target_gap: float = 0.01
     reference: Reference = "pad"
     aggregation: Aggregation = "sum"
@@ -116,7 +116,7 @@ class LayerConductance(Explainer):
     name: ClassVar[str] = "layer-conductance"
     needs: ClassVar[frozenset[str]] = NEEDS_GRADIENTS
     steps: int | None = None
-    rule: Quadrature = "gauss-legendre"
+    rule: Quadrature | None = None  # None: Gauss-Legendre for given steps, else the trapezoid rule, halved
     target_gap: float = 0.01
     trapezoid: bool = True  # average the layer's gradient over each stretch; otherwise take its left end
     endpoints: bool = True  # include input and reference, so that no stretch of the path is missed

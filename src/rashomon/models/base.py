@@ -6,11 +6,13 @@ Nothing downstream looks at a model's class. It asks for ``capabilities`` and ca
 from __future__ import annotations
 
 import hashlib
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -86,9 +88,14 @@ class Model(nn.Module, ABC):
     def collate(self, encodings: Sequence[Encoding]) -> Batch:
         return collate(encodings, self.pad_id).to(self.device)
 
+    def settings(self) -> dict[str, Any]:
+        """What besides the weights decides the outputs, as plain JSON."""
+        return {}
+
     def fingerprint(self) -> str:
-        """Changes when any weight does."""
+        """Changes when any weight or setting does."""
         digest = hashlib.sha256(type(self).__name__.encode())
+        digest.update(json.dumps(self.settings(), sort_keys=True).encode())
         for name, tensor in sorted(self.state_dict().items()):
             digest.update(name.encode())
             digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())

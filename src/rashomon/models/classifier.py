@@ -129,6 +129,11 @@ class AttentionClassifier(Model):
             folder / WEIGHTS,
         )
 
+    def settings(self) -> dict[str, Any]:
+        told = self.spec.to_json()
+        del told["embeddings"]  # where the vectors came from; what they were is in the weights
+        return {**told, "pair": self.pair}
+
     @classmethod
     def load(cls, folder: Path) -> AttentionClassifier:
         """A model from its folder. Folders of other makers are the business of ``load_model``."""

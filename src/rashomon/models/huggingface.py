@@ -125,8 +125,11 @@ class HuggingFaceClassifier(Model):
         with quiet():
             self.network.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
-        settings = {"labels": list(self.labels), "max_length": self.max_length, "uniform": self.uniform}
-        (folder / SETTINGS).write_text(json.dumps(settings, ensure_ascii=False), encoding="utf-8")
+        settings = json.dumps({"labels": list(self.labels), **self.settings()}, ensure_ascii=False)
+        (folder / SETTINGS).write_text(settings, encoding="utf-8")
+
+    def settings(self) -> dict[str, Any]:
+        return {"max_length": self.max_length, "uniform": self.uniform}
 
     def _inputs(self, batch: Batch, embeddings: Tensor | None) -> dict[str, Tensor]:
         inputs = {"attention_mask": batch.mask.long()}
