@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rashomon.explain import Explanations
+from rashomon.runs.spec import to_plain
+from rashomon.studies import studies
 from tests.cli.conftest import Command
 
 QUICK = ("--epochs", 1, "--hidden", 8, "--embedding-dim", 8)
@@ -142,6 +145,50 @@ def test_attefa_trains_its_bases_as_published_except_for_what_was_asked(rashomon
     assert (training["epochs"], training["select"], training["optimiser"]) == (1, "roc-auc", "adam")
     (row,) = document["summary"]
     assert (row["bases"], row["n"]) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "expected"),
+    [
+        (
+            "attefa",
+            "--dataset mock-1 --encoder mlp --set subject.seeds=[4,5]",
+            {"subject.dataset.name": "mock-1", "subject.model.name": "mlp", "subject.seeds": [4, 5]},
+        ),
+        (
+            "attefa",
+            "--set training.epochs=40",
+            {"training.epochs": 40, "training.patience": 10, "training.optimiser": "adam"},
+        ),
+        ("adversary", "--set training.epochs=40", {"training.epochs": 40, "training.optimiser": "amsgrad"}),
+        (
+            "instance-adversary",
+            "--set search.steps=50 --set search.starts=2",
+            {"search.steps": 50, "search.starts": 2},
+        ),
+        ("attefa", "--classes 3", {"subject.dataset.classes": 3, "subject.dataset.name": "mock-5"}),
+        ("adversary", "--seeds 3", {"seeds": [1, 2, 3]}),
+        ("seed-variance", "--seeds 2", {"other_seeds": [1, 2], "subject.seeds": [0]}),
+        ("agreement", "--seeds 2", {"ask.subject.seeds": [0, 1]}),
+    ],
+)
+def test_what_is_asked_of_a_study_changes_that_alone(
+    rashomon: Command, monkeypatch: pytest.MonkeyPatch, name: str, typed: str, expected: dict[str, object]
+) -> None:
+    asked: list[object] = []
+
+    def stop(self: object, context: object) -> None:
+        asked.append(self)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(studies.get(name), "run", stop)
+    rashomon("study", name, *typed.split())
+    plain = to_plain(asked[0])
+    for path, value in expected.items():
+        found: Any = plain
+        for part in path.split("."):
+            found = found[part]
+        assert found == value, path
 
 
 def _toml(values: dict, prefix: str = "") -> str:

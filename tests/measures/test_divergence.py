@@ -138,6 +138,7 @@ def test_matching_needs_equal_shapes() -> None:
         (0.25, LN2 / 2, 0.5),
         (0.9, LN2 / 10, 1.0),  # capped
         (0.3, 0.0, 1.0),
+        (1e-7, -3e-9, 1.0),  # equal attentions, up to rounding
         (0.0, 0.0, math.nan),
         (math.nan, 0.1, math.nan),
     ],

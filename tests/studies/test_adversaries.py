@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 
+from rashomon.errors import UserError
 from rashomon.models.build import load_model
 from rashomon.models.spec import ENCODERS, ModelSpec
 from rashomon.runs.store import Store
@@ -78,7 +79,11 @@ def test_siblings_start_afresh_or_from_the_same_checkpoint(tmp_path: Path) -> No
     assert first.labels == base.labels
     folder = tiny_checkpoint("bert", tmp_path / "bert")
     known = load_model(folder)
-    assert sibling(known, None, 3) is known
+    near = sibling(load_model(folder), None, 3)
+    assert near.fingerprint() not in (known.fingerprint(), sibling(load_model(folder), None, 4).fingerprint())
+    for name, weights in known.state_dict().items():
+        if weights.dim() > 1:
+            assert (near.state_dict()[name] - weights).std() < 0.2 * weights.std()
     fresh = sibling(known, ModelSpec(name=str(folder)), 3)
     assert fresh.labels == known.labels
 
@@ -92,11 +97,37 @@ def test_fine_tuned_transformers(kind: str, reading: str | None, tmp_path: Path)
     trial = prepare(context, [subject], reading)[0]  # type: ignore[arg-type]
     assert trial.reading == (reading or "mean")
     assert not trial.fresh
-    training = replace(trial.adversary_training(None), epochs=3, learning_rate=1e-3)
-    members = [Member(trial, ModelConsistentAdversary(w, trial.reading), training, 1) for w in (0.0, 0.1)]
-    still, moved = train_adversaries(context, members)
-    assert still.scores["jsd"] < moved.scores["jsd"]
-    assert still.scores["tvd"] < 0.01  # it starts at the base, and lambda 0 asks for nothing else
+    training = replace(trial.adversary_training(None), epochs=40, batch_size=2, learning_rate=2e-3)
+    members = [Member(trial, ModelConsistentAdversary(w, trial.reading), training, 1) for w in (0.0, 1.0)]
+    members += [Member(trial, AttefaAdversary(trial.reading), training, seed) for seed in (1, 2)]
+    still, moved, first, second = train_adversaries(context, members)
+    assert moved.scores["jsd"] > max(
+        0.05, 4 * still.scores["jsd"]
+    )  # it does not rest at the base, where no slope is
+    assert still.scores["tvd"] < 0.15
+    assert first.scores["jsd"] > 0.05
+    assert first.scores != second.scores
+
+
+def test_labels_are_those_of_the_checkpoint(tmp_path: Path) -> None:
+    context, subject = trial_of(tmp_path, planted("mock-5"))
+    base = context.folders(subject)[0] / "model"
+    right = prepare(context, [subject])[0]
+    data = right.data
+    turned = {
+        split: tuple(replace(e, label=1 - e.label) for e in data[split] if e.label is not None)
+        for split in data
+    }
+    reversed_ = context.adopt(replace(data, splits=turned, labels=data.labels[::-1]))
+    told = prepare(context, [Subject(reversed_, checkpoint=str(base))])[0]
+    assert told.base_scores == pytest.approx(right.base_scores)
+    assert told.data.labels == data.labels
+
+
+def test_attention_that_is_not_learned_is_refused(tmp_path: Path) -> None:
+    context, subject = trial_of(tmp_path)
+    with pytest.raises(UserError, match="uniform, not learned"):
+        prepare(context, [subject.with_model(weights="uniform")])
 
 
 def test_a_given_model_is_kept_and_used(tmp_path: Path) -> None:

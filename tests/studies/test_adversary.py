@@ -10,6 +10,7 @@ import pytest
 
 from rashomon.errors import UserError
 from rashomon.runs.store import Store
+from rashomon.studies.adversaries import prepare
 from rashomon.studies.adversary import AdversarySweep
 from rashomon.studies.context import Context
 from rashomon.studies.curves import bootstrap_area, height_at, normalised_area, shape_of
@@ -29,17 +30,18 @@ def test_areas_of_known_curves() -> None:
 
 
 @pytest.mark.parametrize(
-    ("area", "cost", "shape"),
+    ("interval", "cost", "reach", "shape"),
     [
-        (0.2, 0.3, "convex"),
-        (0.8, 0.3, "concave"),
-        (0.5, 0.3, "straight"),
-        (0.2, 0.01, "flat"),
-        (np.nan, 1, "undefined"),
+        ((0.1, 0.3), 0.3, 0.6, "convex"),
+        ((0.7, 0.9), 0.3, 0.6, "concave"),
+        ((0.3, 0.7), 0.3, 0.6, "undecided"),
+        ((0.1, 0.3), 0.01, 0.6, "flat"),
+        ((0.1, 0.9), 0.01, 0.001, "undefined"),  # nothing was moved, so nothing is known of its cost
+        ((np.nan, np.nan), 1, 0.6, "undefined"),
     ],
 )
-def test_shapes_in_words(area: float, cost: float, shape: str) -> None:
-    assert shape_of(area, cost) == shape
+def test_shapes_in_words(interval: tuple[float, float], cost: float, reach: float, shape: str) -> None:
+    assert shape_of(*interval, cost, reach) == shape
 
 
 def test_the_interval_of_the_area_holds_it() -> None:
@@ -118,8 +120,47 @@ def test_a_fine_tuned_transformer(tmp_path: Path) -> None:
     training = replace(FEW, epochs=2, learning_rate=1e-3, optimiser="adamw")
     finding = AdversarySweep(subject, (0.0, 0.1, 1.0), training=training, reading="rollout").run(context)
     check_finding(finding)
-    assert len(finding.warnings) == 2  # no other seeds or uniform weights; no per-instance adversary
+    assert (
+        len(finding.warnings) == 3
+    )  # labels matched in order; no other seeds or uniform weights; no per-instance adversary
     assert set(finding.tables["summary"]["kind"]) == {"adversary"}
+
+
+def test_without_labels_it_is_still_seen_that_attention_moved(tmp_path: Path) -> None:
+    data = planted("mock-5")
+    model, subject = trial_of(tmp_path, data)
+    base = model.folders(subject)[0] / "model"
+    model.trained([subject])
+    bare = {split: tuple(replace(e, label=None) for e in data[split]) for split in data}
+    context = Context(Store(tmp_path / "other"), workers=1)
+    study = AdversarySweep(
+        Subject(context.adopt(replace(data, splits=bare, labels=())), checkpoint=str(base)),
+        lambdas=(0.0, 1.0),
+        search=None,
+        floor=-1.0,
+        training=fewer(FEW, 3),
+    )
+    finding = study.run(context)
+    (best,) = finding.tables["best"].to_dict("records")
+    assert (
+        best["tvd"]
+        == finding.tables["summary"].query("kind == 'adversary' and `class` == 'all'")["tvd"].min()
+    )
+    assert np.isnan(best["f1"])
+    assert "attends elsewhere" in finding.verdict
+    assert "needs labels" in finding.verdict
+    assert set(finding.tables["summary"]["class"]) <= {"all", *data.labels}
+
+
+def test_lambda_is_chosen_on_dev(tmp_path: Path) -> None:
+    context, subject = trial_of(tmp_path, planted("mock-5"))
+    study = AdversarySweep(subject, lambdas=(0.1, 1.0, 10.0), other_seeds=(), uniform=False, search=None)
+    study = replace(study, floor=-1.0, training=fewer(FEW, 2))
+    finding = study.run(context)
+    trial = prepare(context, [subject])[0]
+    outcomes = study._sweep(context, trial)
+    chosen = max(outcomes, key=lambda outcome: outcome.dev["f1"])
+    assert finding.tables["best"].iloc[0]["lambda"] == chosen.member.objective.weight
 
 
 def test_refuses_an_empty_sweep(tmp_path: Path) -> None:

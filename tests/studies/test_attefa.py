@@ -82,11 +82,39 @@ def test_several_bases_are_told_apart(tmp_path: Path) -> None:
     assert comparison["difference"] == pytest.approx(difference.mean())
 
 
-@pytest.mark.parametrize(("another", "said"), [(0.03, True), (0.4, False), (float("nan"), False)])
-def test_a_score_that_another_base_refutes_is_said_to_be(another: float, said: bool) -> None:
-    row = {"dataset": "mock-2", "encoder": "mlp", "bases": 3, "n": 9, "mean": 0.9, "low": 0.8, "high": 1.0}
-    verdict = _verdict(pd.DataFrame([row | {"another_base": another}]))
+ROW = {
+    "dataset": "mock-2",
+    "encoder": "mlp",
+    "bases": 3,
+    "n": 9,
+    "mean": 0.9,
+    "low": 0.8,
+    "high": 1.0,
+    "jsd": 0.4,
+}
+
+
+@pytest.mark.parametrize(
+    ("another", "apart", "said"),
+    [(0.03, 0.6, True), (0.4, 0.6, False), (0.03, 0.05, False), (float("nan"), 0.6, False)],
+)
+def test_a_score_that_another_base_refutes_is_said_to_be(another: float, apart: float, said: bool) -> None:
+    verdict = _verdict(pd.DataFrame([ROW | {"another_base": another, "another_base_jsd": apart}]))
     assert ("another attention exists" in verdict) == said
+
+
+@pytest.mark.parametrize(
+    ("mean", "jsd", "words"),
+    [
+        (1.0, 0.01, "hardly moved"),
+        (0.01, 0.01, "hardly moved"),
+        (0.02, 0.6, "quite different attention"),
+        (0.3, 0.6, "some cost"),
+        (0.9, 0.4, "Training did not move"),
+    ],
+)
+def test_words_follow_how_far_attention_was_moved(mean: float, jsd: float, words: str) -> None:
+    assert words in _verdict(pd.DataFrame([ROW | {"mean": mean, "jsd": jsd}]))
 
 
 def test_the_attention_on_planted_words_is_measured(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from rashomon.studies.context import Context
 from rashomon.studies.guided_mlp import GuidedMlp, _Given
 from rashomon.studies.subject import Subject
 from tests.models.tiny import dataset, tiny_checkpoint
-from tests.studies.trials import FEW, check_finding, fewer, planted, trial_of
+from tests.studies.trials import FEW, check_finding, fewer, finished_runs, planted, trial_of
 
 
 def encoding(word_ids: list[int], segments: list[int]) -> Encoding:
@@ -47,7 +47,11 @@ def test_every_kind_of_guide(tmp_path: Path) -> None:
     assert summary["guide"].unique().tolist() == list(guides)
     assert (summary["n"] == 2).all()
     assert len(finding.tables["instances"]) == 5 * 2 * 24
-    assert len(finding.tables["comparison"]) == 7
+    compared = finding.tables["comparison"]
+    assert len(compared) == 9
+    assert ("adversary", "base") in set(zip(compared["guide"], compared["against"], strict=True))
+    guides_kept = [run for run in finished_runs(context) if run.startswith("guides/")]
+    assert len(guides_kept) == 3  # base, adversary and explainer: three different sets of weights
     assert study.run(context).verdict == finding.verdict
 
 

@@ -15,7 +15,9 @@ from rashomon.models.build import build_model
 from rashomon.models.classifier import AttentionClassifier
 from rashomon.models.predict import rows_of
 from rashomon.models.spec import ModelSpec
-from rashomon.studies.instance_adversary import InstanceAdversary, Search, other_attention
+from rashomon.studies.instance_adversary import InstanceAdversary, Search, _verdict, other_attention
+from rashomon.studies.permutation import Permutation
+from rashomon.studies.subject import Subject
 from tests.models.tiny import PAIRS, SINGLES, dataset, tiny_checkpoint
 from tests.studies.trials import check_finding, trial_of
 
@@ -87,6 +89,29 @@ def test_the_study(tmp_path: Path) -> None:
     assert set(instances["seed"]) == {0, 1}
     again = InstanceAdversary(replace(subject, seeds=(0, 1)), SHORT, instances=8).run(context)
     assert np.allclose(again.tables["instances"]["jsd"], instances["jsd"], equal_nan=True)
+
+
+def test_a_checkpoint_is_searched_once_and_needs_no_labels(tmp_path: Path) -> None:
+    context, subject = trial_of(tmp_path)
+    data = context.dataset(subject.dataset)
+    context.trained([subject])
+    bare = tuple(replace(e, label=None) for e in data["test"])
+    spec = context.adopt(replace(data, splits={"test": bare}, labels=()))
+    base = str(context.folders(subject)[0] / "model")
+    about = Subject(spec, seeds=(0, 1, 2), checkpoint=base)
+    finding = InstanceAdversary(about, search=Search(starts=1, steps=3), instances=8).run(context)
+    assert len(finding.tables["instances"]) == 8
+    assert set(finding.tables["instances"]["label_name"]) <= set(data.labels)
+    assert "8 texts" in finding.verdict
+    assert len(Permutation(about, permutations=3, instances=8).run(context).tables["instances"]) == 8
+
+
+@pytest.mark.parametrize(
+    ("n", "mean", "words"), [(2, 0.6, "decides nothing"), (9, 0.6, "very different"), (9, 0.1, "Even")]
+)
+def test_the_verdict_counts_what_was_not_found(n: int, mean: float, words: str) -> None:
+    row = {"n": n, "undefined": 10 - n, "mean": mean, "low": mean, "high": mean}
+    assert words in _verdict(row, 0.01, 10)
 
 
 def test_models_that_do_not_decode_from_one_attention_are_refused(tmp_path: Path) -> None:

@@ -74,16 +74,13 @@ class DataOptions:
     keep: list[str] = option([], "Keep only some texts: min-tokens:3, max-tokens:240. May be repeated.")
     data_seed: int = option(0, "Seed of generated data and of splits.")
 
-    def names_data(self) -> bool:
-        """Whether the user chose texts at all."""
-        return self.dataset is not None or self.data is not None or self.train is not None
-
     def columns(self) -> Columns:
         from rashomon.data import Columns
 
         return Columns(self.text_column, self.pair_column, self.label_column, self.rationale_column)
 
-    def spec(self, labelled: bool = True) -> DatasetSpec:
+    def spec(self, labelled: bool = True, usual: str = "planted-reviews") -> DatasetSpec:
+        """The chosen texts; where none were chosen, the dataset that is ``usual``."""
         from rashomon.studies.subject import DatasetSpec
 
         ways = [name for name in ("dataset", "data", "train") if getattr(self, name) is not None]
@@ -95,7 +92,7 @@ class DataOptions:
             raise UserError("--dev and --test go with --train; for one file to split, use --data.")
         name = self.dataset or (self.data.stem if self.data else self.train.stem if self.train else None)
         return DatasetSpec(
-            name=name or "planted-reviews",
+            name=name or usual,
             file=_text(self.data),
             train=_text(self.train),
             dev=_text(self.dev),
@@ -137,7 +134,7 @@ class ModelOptions:
     )
     vocabulary_size: Number = option(None, "Largest number of words.")
     embeddings: File = option(None, "Word vectors: .npz, GloVe text or fastText .vec.")
-    epochs: Number = option(None, "Most epochs.")
+    epochs: Number = option(None, "Most epochs of the model (of adversaries: --set training.epochs=...).")
     batch_size: Number = option(None, "Examples in a batch.")
     learning_rate: Real = option(None, "Learning rate.")
     weight_decay: Real = option(None, "Weight decay (never on the attention).")

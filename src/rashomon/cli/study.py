@@ -28,7 +28,13 @@ def command(
     methods: Annotated[str, typer.Option(help="Methods to ask, with commas between.")] = "",
     instances: Annotated[int | None, typer.Option(help="How many texts are explained.")] = None,
     split: Annotated[str | None, typer.Option(help="Which split they are drawn from.")] = None,
-    seeds: Annotated[int | None, typer.Option(help="How many seeds; --seed gives them one by one.")] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            help="How many models a study of attention trains beside the base; else how many bases. "
+            "--seed names the bases."
+        ),
+    ] = None,
     explanations: Annotated[
         Path | None,
         typer.Option(help="Stored explanations (a Parquet file) to study instead of new ones."),
@@ -115,19 +121,23 @@ def _has(study: Study, field: str) -> bool:
 def _about(study: Any, data: DataOptions, model: ModelOptions, seeds: int | None) -> Any:
     """The study of the asked model and texts; what was not said stays as the study has it."""
     own: Subject = study.ask.subject if _has(study, "ask") else study.subject
-    dataset = data.spec(labelled=not model.checkpoint()) if data.names_data() else own.dataset
-    members = _has(study, "seeds")  # such a study trains several models beside the subject's own
-    count = range(seeds) if seeds is not None and not members else own.seeds
+    dataset = data.spec(labelled=not model.checkpoint(), usual=own.dataset.name)
+    several = next((name for name in ("seeds", "other_seeds") if _has(study, name)), None)
+    count = range(seeds) if seeds is not None and several is None else own.seeds
     subject = model.any_subject(dataset, tuple(count), study.base_training)
-    if seeds is not None and members:
-        if seeds > len(study.seeds):
-            raise UserError(
-                f"The study {study.name} has {len(study.seeds)} seeds; give more with --set seeds=[...]."
-            )
-        study = replace(study, seeds=study.seeds[:seeds])
+    if seeds is not None and several is not None:
+        study = replace(study, **{several: _so_many(getattr(study, several), seeds)})
     if _has(study, "ask"):
         return replace(study, ask=replace(study.ask, subject=subject))
     return replace(study, subject=subject)
+
+
+def _so_many(known: tuple[int, ...], count: int) -> tuple[int, ...]:
+    """The first seeds of a study, and where it has fewer, further ones."""
+    if count < 1:
+        raise UserError(f"A study needs at least one seed, not {count}.")
+    further = (seed for seed in range(len(known) + count + 1) if seed and seed not in known)
+    return (*known, *further)[:count]
 
 
 def _with_values(study: Any, values: dict[str, Any]) -> Any:
@@ -156,8 +166,19 @@ def _with_settings(study: Any, settings: list[str]) -> Any:
             value = tomllib.loads(setting)
         except tomllib.TOMLDecodeError:
             value = {key.strip(): setting.partition("=")[2].strip()}  # a bare word is a string
-        plain |= value
+        plain = _merged(plain, value, to_plain(study.left_open()))
     return from_plain(type(study), plain) if settings else study
+
+
+def _merged(old: dict[str, Any], new: dict[str, Any], left_open: Any) -> dict[str, Any]:
+    """``new`` over ``old``, table by table; a setting that was left open starts from what the study would take."""
+    merged = dict(old)
+    for key, value in new.items():
+        before = left_open.get(key) if old.get(key) is None else old[key]
+        merged[key] = (
+            _merged(before, value, {}) if isinstance(value, dict) and isinstance(before, dict) else value
+        )
+    return merged
 
 
 def _save(finding: Finding, out: Path, printer: Printer) -> None:

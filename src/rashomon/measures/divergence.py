@@ -164,7 +164,7 @@ def attefa_score(tvd_mean: float, jsd_mean: float) -> float:
     Near 0: another attention gives the same predictions. 1: moving attention moves predictions as much.
     Undefined when neither moved, or when a mean is undefined.
     """
-    changed, moved = tvd_mean, jsd_mean / LN2
+    changed, moved = tvd_mean, max(jsd_mean, 0.0) / LN2  # rounding may leave equals a little below 0
     if math.isnan(changed) or math.isnan(moved) or (changed == 0.0 and moved == 0.0):
         return math.nan
     return 1.0 if moved == 0.0 else min(changed / moved, 1.0)

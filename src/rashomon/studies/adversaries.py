@@ -61,12 +61,19 @@ Selection = Literal["dev", "test"]
 Objective = ModelConsistentAdversary | AttefaAdversary
 
 SPLITS = ("train", "dev", "test")
+LEARNED = ("softmax", "sparsemax", "entmax15")
+SHAKE = 0.1
 # An adversary that has found nothing, or all there is, creeps on by millionths; that does not keep it alive.
 LEAST_GAIN = 1e-4
 ADVERSARY = TrainingSpec(epochs=80, patience=10, least_gain=LEAST_GAIN, select="loss")
 FINE_TUNED_ADVERSARY = replace(
-    FINE_TUNING, epochs=20, patience=3, least_gain=LEAST_GAIN, select="loss", warmup=0.0
+    FINE_TUNING, epochs=20, patience=5, least_gain=LEAST_GAIN, select="loss", warmup=0.0
 )
+
+
+def usual_adversary(subject: Subject) -> TrainingSpec:
+    """How adversaries of this subject are trained where nothing is said: from nothing, or as one fine-tunes."""
+    return ADVERSARY if subject.checkpoint is None and subject.model.is_builtin else FINE_TUNED_ADVERSARY
 
 
 def selecting(context: Context, datasets: Sequence[DatasetSpec], selection: Selection) -> Context:
@@ -109,9 +116,14 @@ class Trial:
 
 def prepare(context: Context, subjects: Sequence[Subject], reading: Reading | None = None) -> list[Trial]:
     """Base models (each subject's first seed) and their outputs; what is missing is made side by side."""
+    for subject in subjects:
+        if subject.checkpoint is None and subject.model.weights not in LEARNED:
+            raise UserError(
+                f"The attention is {subject.model.weights}, not learned: there is nothing to try."
+            )
     bases = base_folders(context, subjects)
     runs = [
-        _Preparation(context.dataset(subject.dataset), base, reading)
+        _Preparation(context.data_of(subject), base, reading)
         for subject, base in zip(subjects, bases, strict=True)
     ]
     folders = context.make([run.key() for run in runs], "attention-on-trial", [run.make for run in runs])
@@ -257,12 +269,13 @@ class Member:
 def sibling(base: Model, start: ModelSpec | None, seed: int) -> Model:
     """A model of the base's architecture, freshly seeded; pretrained ones begin where the base began.
 
-    Of a transformer of which nothing but the fine-tuned checkpoint is known, the copy begins at that.
+    Of a transformer of which nothing but the fine-tuned checkpoint is known, the copy begins close to that: at the
+    very place it would stay, since neither distance has a slope at 0.
     """
     if start is not None:
         return build_model(start, Dataset("labels", {}, base.labels), seed)
     if not isinstance(base, AttentionClassifier):
-        return base
+        return shaken(base, seed)
     vectors = None
     if base.spec.embeddings is not None:
         found = load_vectors(Path(base.spec.embeddings), base.vocabulary, np.random.default_rng(seed))
@@ -270,14 +283,26 @@ def sibling(base: Model, start: ModelSpec | None, seed: int) -> Model:
     return AttentionClassifier(base.spec, base.vocabulary, base.labels, base.pair, seed, vectors)
 
 
+def shaken(model: Model, seed: int) -> Model:
+    """The model with every matrix moved at random by a small share of its own spread."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for weights in model.parameters():
+            if weights.dim() > 1:
+                noise = torch.randn(weights.shape, generator=generator).to(weights)
+                weights.add_(noise, alpha=SHAKE * float(weights.std()))
+    return model
+
+
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a member: its figures on test, and its folder."""
+    """What became of a member: its figures on test and on dev, and its folder."""
 
     member: Member
     folder: Path
     epoch: int
     scores: Mapping[str, float]  # tvd (0..1), jsd, kl, and f1 and accuracy where there are labels
+    dev: Mapping[str, float]
 
     @property
     def instances(self) -> pd.DataFrame:
@@ -295,9 +320,14 @@ def train_adversaries(context: Context, members: Sequence[Member]) -> list[Outco
     outcomes = []
     for member, folder in zip(members, folders, strict=True):
         about = read_json(folder / "adversary.json")
-        scores = {name: float("nan") if value is None else value for name, value in about["scores"].items()}
-        outcomes.append(Outcome(member, folder, about["epoch"], scores))
+        outcomes.append(
+            Outcome(member, folder, about["epoch"], _numbers(about["scores"]), _numbers(about["dev"]))
+        )
     return outcomes
+
+
+def _numbers(figures: Mapping[str, float | None]) -> dict[str, float]:
+    return {name: float("nan") if value is None else value for name, value in figures.items()}
 
 
 def against_base(trial: Trial, model: Model, split: str = "test") -> pd.DataFrame:
@@ -334,8 +364,9 @@ def labels_of(rows: Rows) -> np.ndarray:
 
 
 def max_attention(attention: Tensor) -> Tensor:
-    """The largest weight of each text, heads averaged."""
-    return attention.mean(-2).amax(-1)
+    """The largest weight of each text, heads averaged; of a pair both texts share one distribution."""
+    weights = attention.mean(-2)
+    return (weights / weights.sum(-1, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny)).amax(-1)
 
 
 def named(table: pd.DataFrame, examples: Sequence[Example]) -> pd.DataFrame:

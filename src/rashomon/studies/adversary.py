@@ -7,6 +7,7 @@ the same axes. Lambda means what it means in the paper, whose TVD is half of our
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -25,6 +26,7 @@ from rashomon.studies.adversaries import (
     prepare,
     selecting,
     train_adversaries,
+    usual_adversary,
 )
 from rashomon.studies.base import Finding, Plot, Series, Study, studies
 from rashomon.studies.context import Context
@@ -78,7 +80,7 @@ class AdversarySweep(Study):
         )
         points = _points(instances, trial)
         curve = _curve(points, instances)
-        best = self._best(points, trial)
+        best = self._best(points, outcomes, trial)
         tables = {"summary": points, "curve": curve, "best": best, "instances": instances}
         sweep = _published_sweep(trial)
         if len(sweep):
@@ -122,17 +124,24 @@ class AdversarySweep(Study):
             )
         if not trial.fresh:
             warnings.append("The per-instance adversary needs a built-in model, so it is missing.")
-        if self.selection == "test":
-            warnings.append("Epochs are chosen on the test split, as published: the curve is optimistic.")
-        return parts, warnings
+        return parts, [*trial.data.notes, *warnings]
 
-    def _best(self, points: pd.DataFrame, trial: Trial) -> pd.DataFrame:
-        """The adversary with the best F1 among those whose mean JSD is above the floor; empty if there is none."""
-        all_classes = points[(points["kind"] == "adversary") & (points["class"] == "all")]
-        far = all_classes[(all_classes["jsd"] > self.floor) & all_classes["f1"].notna()]
+    def left_open(self) -> dict[str, object]:
+        return {"training": usual_adversary(self.subject)}
+
+    def _best(self, points: pd.DataFrame, outcomes: Sequence[Outcome], trial: Trial) -> pd.DataFrame:
+        """The lambda with the best F1 (without labels: the least TVD) among those with a mean JSD above the floor.
+
+        It is chosen on dev, where the epochs were chosen, and told as it is on test. Empty if there is none.
+        """
+        on_dev = [{"lambda": _weight(o), "f1": np.nan, **o.dev} for o in outcomes]
+        by_lambda = pd.DataFrame(on_dev).groupby("lambda")[["f1", "tvd", "jsd"]].mean()
+        far = by_lambda[by_lambda["jsd"] > self.floor]
         if far.empty:
             return pd.DataFrame()
-        row = far.sort_values("f1").iloc[-1]
+        chosen = far["tvd"].idxmin() if far["f1"].isna().all() else far["f1"].idxmax()
+        of_all = points[(points["kind"] == "adversary") & (points["class"] == "all")]
+        row = of_all[of_all["lambda"] == chosen].iloc[0]
         told: dict[str, Any] = {name: row[name] for name in ("lambda", "f1", "tvd", "halved_tvd", "jsd", "n")}
         told["base_f1"] = trial.base_scores.get("f1", float("nan"))
         for known in published("not_not")["best"] if _as_published(trial) else ():
@@ -143,11 +152,15 @@ class AdversarySweep(Study):
         return pd.DataFrame([told])
 
 
+def _weight(outcome: Outcome) -> float:
+    objective = outcome.member.objective
+    assert isinstance(objective, ModelConsistentAdversary)
+    return objective.weight
+
+
 def _instances(outcome: Outcome) -> pd.DataFrame:
-    member = outcome.member
-    assert isinstance(member.objective, ModelConsistentAdversary)
-    about: dict[str, Any] = {"kind": "adversary", "lambda": member.objective.weight}
-    about |= {"seed": member.seed, "epoch": outcome.epoch}
+    about: dict[str, Any] = {"kind": "adversary", "lambda": _weight(outcome)}
+    about |= {"seed": outcome.member.seed, "epoch": outcome.epoch}
     return outcome.instances.assign(**about)
 
 
@@ -204,7 +217,8 @@ def _curve(points: pd.DataFrame, instances: pd.DataFrame) -> pd.DataFrame:
         area = normalised_area(mine["jsd"].to_numpy(), mine["tvd"].to_numpy())
         low, high = bootstrap_area(moved, changed)
         row = {"class": label, "points": len(mine), "n": moved.shape[1], "area": area}
-        row |= {"low": low, "high": high, "shape": shape_of(area, float(np.ptp(mine["tvd"].to_numpy())))}
+        ranges = (float(np.ptp(mine[figure].to_numpy())) for figure in ("tvd", "jsd"))
+        row |= {"low": low, "high": high, "shape": shape_of(low, high, *ranges)}
         row |= {"least_tvd": mine["tvd"].min(), "most_tvd": mine["tvd"].max(), "most_jsd": mine["jsd"].max()}
         rows.append(row | _under(points, mine, label))
     return pd.DataFrame(rows)
@@ -278,29 +292,35 @@ def _verdict(points: pd.DataFrame, curve: pd.DataFrame, best: pd.DataFrame, floo
         "convex": "the curve is convex: attention moves far before predictions change",
         "concave": "the curve is concave: already small moves of attention cost predictions",
         "flat": "the curve is flat: moving attention costs next to nothing",
-        "straight": "the curve is close to straight: attention moves at a steady cost",
+        "undecided": "the texts do not decide whether the curve is convex or concave",
         "undefined": "the curve has too few points or no range to have a shape",
     }[str(row["shape"])]
     area = "" if np.isnan(row["area"]) else f" (area {row['area']:.2f} [{row['low']:.2f}, {row['high']:.2f}])"
     if best.empty and not points["lambda"].max() > 0:
         found = "no lambda above 0 asked the adversary to move attention"
     elif best.empty:
-        found = f"no adversary moved attention by more than {floor:g} JSD, which speaks for attention as explanation"
-    else:
-        top = best.iloc[0]
-        figures = (
-            f"JSD {top['jsd']:.2f}, F1 {top['f1']:.3f} (base {top['base_f1']:.3f}), TVD {top['tvd']:.3f}"
+        found = (
+            f"no adversary moved attention by more than {floor:g} JSD, which speaks for attention as explanation "
+            "as far as these trainings went"
         )
-        if top["base_f1"] - top["f1"] <= SAME_F1:
-            found = (
-                f"an adversary attends elsewhere and predicts as well ({figures}), so the base's attention "
-                "is not the only account of its predictions"
-            )
-        else:
-            found = (
-                f"no adversary that attends elsewhere predicts as well (best: {figures}), which speaks for "
-                "attention as explanation as far as these trainings went"
-            )
+    else:
+        found = _found(best.iloc[0])
     seeds = points[(points["kind"] == "seed") & (points["class"] == "all")]
     normal = f"; other seeds alone move it by {seeds['jsd'].mean():.2f}" if len(seeds) else ""
     return f"{found[0].upper()}{found[1:]}; {shape}{area}{normal}."
+
+
+def _found(best: pd.Series[Any]) -> str:
+    told = f"JSD {best['jsd']:.2f}, TVD {best['tvd']:.3f}"
+    if np.isnan(best["base_f1"]) or np.isnan(best["f1"]):
+        return f"an adversary attends elsewhere ({told}; how well it predicts needs labels)"
+    told = f"F1 {best['f1']:.3f} (base {best['base_f1']:.3f}), {told}"
+    if best["base_f1"] - best["f1"] <= SAME_F1:
+        return (
+            f"an adversary attends elsewhere and predicts as well ({told}), so the base's attention is not the "
+            "only account of its predictions"
+        )
+    return (
+        f"no adversary that attends elsewhere predicts as well (best: {told}), which speaks for attention as "
+        "explanation as far as these trainings went"
+    )

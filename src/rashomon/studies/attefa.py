@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from rashomon.measures.divergence import attefa_score, tvd
+from rashomon.measures.divergence import LN2, attefa_score, tvd
 from rashomon.measures.significance import holm_bonferroni, permutation_test, summarise
 from rashomon.models.spec import ModelSpec
 from rashomon.papers import published
@@ -35,6 +35,7 @@ from rashomon.studies.adversaries import (
     prepare,
     selecting,
     train_adversaries,
+    usual_adversary,
 )
 from rashomon.studies.base import Distributions, Finding, Study, studies
 from rashomon.studies.context import Context
@@ -56,6 +57,7 @@ SEEDS = (10, 50, 257, 500231, 100078, 12504, 90754789, 8988812, 2)
 BASE = TrainingSpec(epochs=8, optimiser="adam", patience=None, select="roc-auc")
 FIGURES = ("attefa", "f1", "accuracy", "tvd", "halved_tvd", "jsd", "epoch")
 UNFAITHFUL, FAITHFUL = 0.1, 0.5  # where the verdict changes its words
+APART = 0.25 * LN2  # attentions at least this far from each other are called different
 
 
 @studies.register("attefa")
@@ -117,14 +119,16 @@ class Attefa(Study):
                 chosen.append(replace(self.subject, dataset=data, model=model, training=training))
         return chosen
 
+    def left_open(self) -> dict[str, object]:
+        usual = usual_adversary(self.subject)
+        return {"training": replace(usual, optimiser="adam") if usual == ADVERSARY else usual}
+
     def _training(self, trial: Trial) -> TrainingSpec:
         asked = self.training or (replace(ADVERSARY, optimiser="adam") if trial.fresh else None)
         return trial.adversary_training(asked)
 
     def _warnings(self, trials: Sequence[Trial]) -> tuple[str, ...]:
-        found = []
-        if self.selection == "test":
-            found.append("Epochs are chosen on the test split, as published: the scores are optimistic.")
+        found = list(dict.fromkeys(note for trial in trials for note in trial.data.notes))
         for trial in trials:
             accuracy = trial.base_scores.get("accuracy")
             chance = 1 / trial.data.classes
@@ -209,7 +213,8 @@ def _summary(seeds: pd.DataFrame, bases: pd.DataFrame, trials: Sequence[Trial]) 
         if "on_evidence" in own:
             row["base_on_evidence"] = own["on_evidence"].mean()
         if "another_base" in own:
-            row["another_base"] = own["another_base"].min()
+            closest = own.sort_values("another_base").iloc[0]
+            row |= {name: closest[name] for name in ("another_base", "another_base_jsd")}
         for figure in FIGURES[1:]:
             row |= {figure: group[figure].mean(), f"{figure}_std": group[figure].std()}
         rows.append(row | published_figures(trial))
@@ -261,9 +266,9 @@ def _verdict(summary: pd.DataFrame) -> str:
         over = (
             f"{low['n']} seeds" if low["bases"] == 1 else f"{low['bases']} bases and {low['n']} adversaries"
         )
-        told = f"{_words(low['mean'])}: AtteFa is {number(low)} over {over} ({_where(low)})"
+        told = f"{_words(low)}: AtteFa is {number(low)} over {over} ({_where(low)}, JSD {low['jsd']:.2f})"
     else:
-        words = _words(low["mean"])
+        words = _words(low)
         told = (
             f"Attention is hardest to move with {_where(high)} (AtteFa {number(high)}) and easiest with "
             f"{_where(low)} ({number(low)}); {words[0].lower()}{words[1:]} in the latter"
@@ -273,7 +278,12 @@ def _verdict(summary: pd.DataFrame) -> str:
 
 def _refuted(rows: Sequence[Mapping[str, Any]]) -> str:
     """Where two ordinary models predict alike and attend apart although no adversary learned to."""
-    found = [row for row in rows if row["mean"] >= UNFAITHFUL > row.get("another_base", float("nan"))]
+    found = [
+        row
+        for row in rows
+        if row["mean"] >= UNFAITHFUL > row.get("another_base", float("nan"))
+        and row["another_base_jsd"] >= APART
+    ]
     if not found:
         return ""
     row = min(found, key=lambda row: float(row["another_base"]))
@@ -287,14 +297,15 @@ def _where(row: Mapping[str, Any]) -> str:
     return f"{row['encoder']} on {row['dataset']}"
 
 
-def _words(score: float) -> str:
+def _words(row: Mapping[str, Any]) -> str:
+    score = row["mean"]
+    if row["jsd"] < APART:
+        return "The adversaries hardly moved the attention, which speaks for it only as far as training went"
     if score < UNFAITHFUL:
         return "A quite different attention gives the same predictions, so the weights are not the reason for them"
     if score < FAITHFUL:
-        return (
-            "Attention can be moved at some cost to the predictions, so the weights are part of their reason"
-        )
-    return "Attention cannot be moved without changing the predictions, so the weights may be read as their reason"
+        return "Attention was moved at some cost to the predictions, so the weights are part of their reason"
+    return "Training did not move the attention without changing the predictions as much, which speaks for reading it"
 
 
 def _figure(seeds: pd.DataFrame) -> Distributions:

@@ -142,6 +142,10 @@ class Study(ABC):
     def run(self, context: Context) -> Finding:
         """Carry the study out."""
 
+    def left_open(self) -> dict[str, object]:
+        """What the study takes for settings that are None, for those who want to change a part of one."""
+        return {}
+
     def base_training(self, model: ModelSpec) -> TrainingSpec:
         """How the study trains the model that it is about, where nobody says otherwise."""
         return default_training(model)

@@ -28,6 +28,7 @@ from rashomon.progress import progress
 from rashomon.runs.executor import Backend, run_tasks
 from rashomon.runs.spec import Plain, content_hash, to_plain
 from rashomon.runs.store import Store, read_json, write_json
+from rashomon.studies.labels import in_model_labels
 from rashomon.studies.subject import GIVEN, DatasetSpec, Subject
 from rashomon.training.loop import History
 from rashomon.training.spec import TrainingSpec
@@ -53,6 +54,15 @@ class Context:
         if spec not in self._datasets:
             self._datasets[spec] = apply_dataset_steps(self._read(spec), spec.keep)
         return self._datasets[spec]
+
+    def data_of(self, subject: Subject) -> Dataset:
+        """The subject's dataset, its labels counted as its model counts classes; notes say what was guessed."""
+        data = self.dataset(subject.dataset)
+        if subject.checkpoint is None:
+            return data
+        model, notes = self.models(subject)[0].model, list(data.notes)
+        counted = in_model_labels(data, model, notes)
+        return Dataset(counted.name, counted.splits, model.labels, tuple(notes))
 
     def adopt(self, dataset: Dataset) -> DatasetSpec:
         """Hand over a dataset; the specification that is returned leads to it."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-STRAIGHT = (0.45, 0.55)
+NEAR = 0.05  # a sweep that spans less JSD than this says nothing about distant attention
 CHEAP = 0.02  # a whole curve that costs less TVD than this is flat, whatever its normalised shape
 NO_RANGE = 1e-9
 
@@ -41,15 +41,15 @@ def bootstrap_area(jsd: Floats, tvd: Floats, resamples: int = 1000, seed: int = 
     return float(low), float(high)
 
 
-def shape_of(area: float, cost: float) -> str:
-    """In a word; ``cost`` is how much TVD grows from the curve's one end to the other."""
-    if np.isnan(area):
+def shape_of(low: float, high: float, cost: float, reach: float) -> str:
+    """In a word, from the area's interval and how much TVD (``cost``) and JSD (``reach``) the curve spans."""
+    if np.isnan(low) or reach < NEAR:
         return "undefined"
     if cost < CHEAP:
         return "flat"
-    if area < STRAIGHT[0]:
+    if high < 0.5:
         return "convex"
-    return "concave" if area > STRAIGHT[1] else "straight"
+    return "concave" if low > 0.5 else "undecided"
 
 
 def height_at(x: float, jsd: Floats, tvd: Floats) -> float:

@@ -48,6 +48,7 @@ from rashomon.studies.adversaries import (
     prepare,
     selecting,
     train_adversaries,
+    usual_adversary,
 )
 from rashomon.studies.base import Distributions, Finding, Study, studies
 from rashomon.studies.context import Context, model_key
@@ -61,7 +62,10 @@ from rashomon.training.spec import TrainingSpec
 from rashomon.training.train import best_device
 
 GUIDES = ("uniform", "own", "base", "adversary")
+CONTROLS = ("uniform", "own", "base")  # what guides are compared with, each also with those before it
 FIGURES = ("f1", "accuracy", "roc-auc")
+PUBLISHED_LAMBDA = 1e-3
+ALPHA = 0.05
 LEARNED = {"uniform": "uniform", "own": "softmax"}  # guides that the MLP makes itself
 
 Weights = NDArray[np.float64]
@@ -89,7 +93,7 @@ class GuidedMlp(Study):
             if guide not in GUIDES and guide not in explainers:
                 raise unknown_name("guide", guide, [*GUIDES, *explainers.names()])
         context = selecting(context, [self.subject.dataset], self.selection)
-        data = context.dataset(self.subject.dataset)
+        data = context.data_of(self.subject)
         for split in SPLITS:
             require_labels(data[split], "The guided MLP")
         trial = prepare(context, [self.subject], self.reading)[0]
@@ -102,6 +106,19 @@ class GuidedMlp(Study):
             runs += [(guide, _Guided(data, made, self.training, seed, folder)) for seed in self.seeds]
         folders = context.make([run.key() for _, run in runs], "guided-mlps", [run.make for _, run in runs])
         return self._finding(trial, [guide for guide, _ in runs], folders)
+
+    def left_open(self) -> dict[str, object]:
+        return {"adversary": usual_adversary(self.subject)}
+
+    def _published(self, trial: Trial) -> dict[str, float]:
+        """The paper's F1 by guide: of the MLP guided by a BiLSTM, and by its adversary at this lambda."""
+        if self.subject.checkpoint is not None or self.subject.model.name != "bilstm":
+            return {}
+        for row in published("not_not")["guided"]:
+            if row["dataset"] == trial.data.name:
+                apart = {"dataset"} if self.weight == PUBLISHED_LAMBDA else {"dataset", "adversary"}
+                return {guide: value for guide, value in row.items() if guide not in apart}
+        return {}
 
     def _weights(self, context: Context, trial: Trial, guide: str) -> dict[str, list[_Given]]:
         """A weight for each token of each text, in the tokens of the base model."""
@@ -136,7 +153,7 @@ class GuidedMlp(Study):
         by_seed = pd.DataFrame(seeds)
         instances = pd.concat(correct, ignore_index=True)
         comparison = _compare(instances)
-        summary = _summary(by_seed, trial)
+        summary = _summary(by_seed, self._published(trial))
         return Finding(
             study=self.name,
             question=self.question,
@@ -154,6 +171,7 @@ class GuidedMlp(Study):
                     "One value a seed.",
                 ),
             ),
+            warnings=trial.data.notes,
         )
 
 
@@ -272,10 +290,7 @@ class _Guided:
         return Rows.of(rows.whole.with_extras(preset=given[split].to(model.device)), ("preset",))
 
 
-def _summary(seeds: pd.DataFrame, trial: Trial) -> pd.DataFrame:
-    known: dict[str, Any] = next(
-        (r for r in published("not_not")["guided"] if r["dataset"] == trial.data.name), {}
-    )
+def _summary(seeds: pd.DataFrame, known: Mapping[str, float]) -> pd.DataFrame:
     rows = []
     for figure in FIGURES:
         for guide, group in seeds.groupby("guide", sort=False):
@@ -289,12 +304,12 @@ def _summary(seeds: pd.DataFrame, trial: Trial) -> pd.DataFrame:
 
 
 def _compare(instances: pd.DataFrame) -> pd.DataFrame:
-    """Each guide against uniform and against the MLP's own attention: paired over texts, Holm-adjusted."""
+    """Each guide against uniform, the MLP's own and the base's attention: paired over texts, Holm-adjusted."""
     means = instances.groupby(["guide", "example"], sort=False)["correct"].mean().unstack("guide")
     rows = []
-    for control in ("uniform", "own"):
+    for place, control in enumerate(CONTROLS):
         for guide in means.columns if control in means else ():
-            if guide != control and not (control == "own" and guide == "uniform"):
+            if guide not in CONTROLS[: place + 1]:
                 test = permutation_test(means[guide].to_numpy(), means[control].to_numpy())
                 row = {"guide": guide, "against": control, "test": test.test, "n": test.n}
                 rows.append(row | {"undefined": test.undefined, "difference": test.difference, "p": test.p})
@@ -306,16 +321,23 @@ def _verdict(summary: pd.DataFrame, comparison: pd.DataFrame) -> str:
     rows = summary[summary["figure"] == "f1"].to_dict("records")
     by_guide = {str(row["guide"]): {str(k): v for k, v in row.items()} for row in rows}
     figures = ", ".join(f"{guide} {number(row)}" for guide, row in by_guide.items())
-    helped = comparison[(comparison["against"] == "uniform") & (comparison["guide"] == "base")]
-    if helped.empty:
+    helped = _difference(comparison, "base", "uniform")
+    if helped is None:
         return f"The MLP's F1 under each guide: {figures}."
-    test = helped.iloc[0]
-    if test["p_holm"] < 0.05 and test["difference"] > 0:
+    if np.isnan(helped["p_holm"]):
+        words = "There are too few texts to tell whether the base's attention helps a model without context"
+    elif helped["p_holm"] < ALPHA and helped["difference"] > 0:
         words = "The base's attention tells a model without context which tokens matter, so it carries information"
     else:
         words = "The base's attention helps a model without context no more than uniform weights do"
-    adversary = by_guide.get("adversary")
+    fooled = _difference(comparison, "adversary", "base")
     tail = ""
-    if adversary is not None and adversary["mean"] < by_guide["base"]["mean"]:
+    if fooled is not None and fooled["p_holm"] < ALPHA and fooled["difference"] < 0:
         tail = ", and the adversary's is a worse guide, however well it imitates the predictions"
     return f"{words}{tail} (F1 by guide: {figures})."
+
+
+def _difference(comparison: pd.DataFrame, guide: str, control: str) -> dict[str, Any] | None:
+    """The test of one guide against another; None where it was not made."""
+    found = comparison[(comparison["guide"] == guide) & (comparison["against"] == control)]
+    return None if found.empty else {str(name): value for name, value in found.iloc[0].items()}

@@ -77,10 +77,10 @@ class InstanceAdversary(Study):
     seed: int = 0
 
     def run(self, context: Context) -> Finding:
-        data = context.dataset(self.subject.dataset)
+        data = context.data_of(self.subject)
         examples = draw(data, self.split, self.instances, self.seed)
         parts = []
-        for seed in self.subject.seeds:
+        for seed in self.subject.seeds if self.subject.checkpoint is None else self.subject.seeds[:1]:
             base = base_folders(context, [replace(self.subject, seeds=(seed,))])[0]
             parts.append(search_all(context, base, examples, self.search, self.seed).assign(seed=seed))
         table = with_bins(pd.concat(parts, ignore_index=True), data.labels)
@@ -88,7 +88,7 @@ class InstanceAdversary(Study):
         return Finding(
             study=self.name,
             question=self.question,
-            verdict=_verdict(overall(summary), self.search.tolerance),
+            verdict=_verdict(overall(summary), self.search.tolerance, table["example"].nunique()),
             configuration=configuration_of(self),
             tables={"summary": summary, "output": by_bin(table, "tvd"), "instances": table},
             figures=(
@@ -101,7 +101,7 @@ class InstanceAdversary(Study):
                     (0.0, LN2),
                 ),
             ),
-            warnings=_warnings(table, self.search),
+            warnings=(*data.notes, *_warnings(table, self.search)),
         )
 
 
@@ -207,15 +207,18 @@ def _table(best: Tensor, change: Tensor, before: Tensor, attention: Tensor) -> p
     )
 
 
-def _verdict(row: dict[str, float], tolerance: float) -> str:
-    share = row["mean"] / LN2
-    if share >= 0.5:
+def _verdict(row: dict[str, float], tolerance: float, texts: int) -> str:
+    tried = row["n"] + row["undefined"]
+    found = row["n"] / tried
+    if found < 0.5:
+        words = "For most texts the search found no other weights that keep the output, so it decides nothing"
+    elif row["mean"] >= 0.5 * LN2:
         words = "Taken text by text, very different weights give the same output, so weights alone do not explain it"
     else:
-        words = "Even taken text by text, attention cannot be moved far without changing the output"
+        words = "Even taken text by text, the search could not move attention far without changing the output"
     return (
         f"{words}: JSD {number(row)} of at most ln 2 with an output within {tolerance:g} "
-        f"({int(row['n'])} texts, {int(row['undefined'])} without any); no model need be able to produce them."
+        f"({texts} texts, none found for {1 - found:.0%}); no model need be able to produce them."
     )
 
 

@@ -52,7 +52,7 @@ class Permutation(Study):
     def run(self, context: Context) -> Finding:
         if self.permutations < 1:
             raise UserError("The permutation test needs at least one permutation.")
-        data = context.dataset(self.subject.dataset)
+        data = context.data_of(self.subject)
         examples = draw(data, self.split, self.instances, self.seed)
         parts = []
         for seed, trained in zip(self.subject.seeds, context.models(self.subject), strict=False):
@@ -63,10 +63,11 @@ class Permutation(Study):
         return Finding(
             study=self.name,
             question=self.question,
-            verdict=_verdict(overall(summary), self.permutations),
+            verdict=_verdict(overall(summary), self.permutations, table["example"].nunique()),
             configuration=configuration_of(self),
             tables={"summary": summary, "instances": table},
             figures=(_violins(table), _plot(summary)),
+            warnings=data.notes,
         )
 
 
@@ -138,12 +139,12 @@ def _plot(summary: pd.DataFrame) -> Plot:
     )
 
 
-def _verdict(row: dict[str, float], permutations: int) -> str:
+def _verdict(row: dict[str, float], permutations: int, texts: int) -> str:
     if row["mean"] < NOTICED:
         words = "The output hardly notices where the attention lies, so the weights explain little of it"
     else:
         words = "The output depends on where the attention lies, which an explanation by attention needs"
     return (
         f"{words}: shuffling the weights ({permutations} times a text) changes it by a median of {number(row)} "
-        f"on average ({int(row['n'])} texts)."
+        f"on average ({texts} texts)."
     )

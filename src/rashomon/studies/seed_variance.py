@@ -71,6 +71,7 @@ class SeedVariance(Study):
                     (0.0, LN2),
                 ),
             ),
+            warnings=trial.data.notes,
         )
 
 
