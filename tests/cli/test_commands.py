@@ -114,7 +114,10 @@ def test_a_study_from_options_and_from_a_file_is_the_same(rashomon: Command, tmp
     asked = ("--instances", 5, "--methods", "attention,leave-one-out", "--set", "measures=['kendall']")
     first = rashomon("study", "agreement", *common, *asked, "--json", "--out", tmp_path / "study")
     assert first.code == 0, first
-    assert (tmp_path / "study" / "report.html").is_file()
+    page = (tmp_path / "study" / "report.html").read_text(encoding="utf-8")
+    assert "Rashomon study" in page
+    assert "<dd>bilstm</dd>" in page
+    assert "<dd>mock-1</dd>" in page
     document = json.loads(first.out)
     assert {row["measure"] for row in document["summary"]} == {"kendall"}
     config = tmp_path / "study.toml"

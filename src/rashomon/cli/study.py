@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+import time
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -77,9 +79,10 @@ def command(
         asked["methods"] = tuple(part.strip() for part in methods.split(",") if part.strip())
     study = _with_values(study, {key: value for key, value in asked.items() if value is not None})
     study = _with_settings(study, settings or [])
+    started = time.monotonic()
     finding = study.run(store.context())
     if out is not None:
-        _save(finding, out, printer)
+        _save(study, finding, time.monotonic() - started, out, printer)
     printer.plain(finding.verdict)
     summary = _compact(finding.tables["summary"])
     printer.table(finding.question, list(summary.columns), summary.head(MOST_ROWS).itertuples(index=False))
@@ -181,11 +184,12 @@ def _merged(old: dict[str, Any], new: dict[str, Any], left_open: Any) -> dict[st
     return merged
 
 
-def _save(finding: Finding, out: Path, printer: Printer) -> None:
+def _save(study: Study, finding: Finding, seconds: float, out: Path, printer: Printer) -> None:
     from rashomon.report import save_report
     from rashomon.studies.audit import single_finding
 
-    files = save_report(single_finding(finding, "rashomon " + " ".join(sys.argv[1:])), out)
+    command = shlex.join(["rashomon", *sys.argv[1:]])
+    files = save_report(single_finding(study, finding, command, seconds), out)
     printer.plain(f"The report is in {files.report.resolve()}")
 
 

@@ -275,7 +275,7 @@ def _figures(points: pd.DataFrame, sweep: pd.DataFrame) -> tuple[Plot, ...]:
                 "distance of attention from the base (JSD, at most ln 2)",
                 "distance of predictions (TVD)",
                 tuple(series),
-                "Lower and further right is a better adversary. Means over texts; the bars are 95 % intervals.",
+                "Lower and further right is a better adversary. Means over texts; the band is their 95 % interval.",
             )
         )
     return tuple(plots)

@@ -195,12 +195,15 @@ def _marked_spans(example: Example) -> list[tuple[int, int, int]]:
     ]
 
 
-def single_finding(finding: Finding, command: str) -> Audit:
+def single_finding(study: Study, finding: Finding, command: str, seconds: float) -> Audit:
     """One study as a report of its own."""
+    subject: Subject = study.ask.subject if hasattr(study, "ask") else study.subject  # type: ignore[attr-defined]
+    models = getattr(study, "encoders", ()) or (subject.describe(),)
+    datasets = getattr(study, "datasets", ()) or (subject.dataset.name,)
     return Audit(
-        title=finding.study,
-        model="",
-        dataset="",
+        title=finding.question,
+        model=", ".join(models),
+        dataset=", ".join(datasets),
         summary=finding.verdict,
         verdicts=(),
         findings=(finding,),
@@ -212,5 +215,5 @@ def single_finding(finding: Finding, command: str) -> Audit:
         configuration=finding.configuration,
         versions=library_versions(),
         command=command,
-        seconds=0.0,
+        seconds=seconds,
     )
