@@ -15,8 +15,8 @@ from rashomon.errors import UserError
 from rashomon.models.predict import predict, rows_of
 from rashomon.models.spec import ModelSpec
 from rashomon.studies.context import Context
-from rashomon.studies.necessity import Necessity, _verdict, uniform_twin
-from rashomon.studies.subject import Subject
+from rashomon.studies.necessity import Necessity, _summary, _verdict, uniform_twin
+from rashomon.studies.subject import DatasetSpec, Subject
 from rashomon.training.spec import TrainingSpec
 from tests.studies.planted import SMALL, planted, subject_in
 
@@ -105,3 +105,19 @@ def test_refusals(context: Context) -> None:
     ):
         with pytest.raises(UserError, match=message):
             Necessity(subject).run(context)
+
+
+def test_published_figures_stand_beside_ours() -> None:
+    asked = Necessity(Subject(DatasetSpec(name="sst")))
+    assert asked._published("sst") == {"learned": 0.831, "uniform": 0.822}
+    assert asked._published("mock-1") == {}
+    assert replace(asked, subject=asked.subject.with_model(name="mlp"))._published("sst") == {}
+    seeds = pd.DataFrame(
+        [
+            {"attention": a, "seed": 0, "f1": 0.8, "accuracy": 0.7, "roc-auc": 0.9}
+            for a in ("learned", "uniform")
+        ]
+    )
+    told = _summary(seeds, asked._published("sst"))
+    known = told.dropna(subset=["published"])[["figure", "attention", "published"]].to_numpy().tolist()
+    assert known == [["f1", "learned", 0.831], ["f1", "uniform", 0.822]]

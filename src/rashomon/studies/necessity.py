@@ -7,6 +7,7 @@ is not significant, attention is not needed, and reading it as an explanation ha
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -17,9 +18,10 @@ import torch
 from rashomon.data import Dataset, Example
 from rashomon.data.example import require_labels
 from rashomon.errors import UserError
-from rashomon.measures.significance import mcnemar_test, permutation_test
+from rashomon.measures.significance import holm_bonferroni, mcnemar_test, permutation_test
 from rashomon.models.base import Model
 from rashomon.models.predict import evaluating, predict, rows_of
+from rashomon.papers import published
 from rashomon.studies.base import Distributions, Finding, Study, studies
 from rashomon.studies.context import Context
 from rashomon.studies.subject import Subject
@@ -68,7 +70,7 @@ class Necessity(Study):
             verdict=_verdict(seeds, comparison),
             configuration=configuration_of(self),
             tables={
-                "summary": _summary(seeds),
+                "summary": _summary(seeds, self._published(data.name)),
                 "comparison": comparison,
                 "seeds": seeds,
                 "instances": instances,
@@ -76,6 +78,14 @@ class Necessity(Study):
             figures=(_figure(seeds),),
             warnings=(POOLING_ONLY,) if self.subject.model.name == "transformer" else (),
         )
+
+    def _published(self, dataset: str) -> dict[str, float]:
+        """The paper's F1 of its BiLSTM on the test split, learned and uniform."""
+        if self.subject.model.name == "bilstm" and self.split == "test":
+            for row in published("not_not")["necessity"]:
+                if row["dataset"] == dataset:
+                    return {"learned": row["base"], "uniform": row["uniform"]}
+        return {}
 
     def _correct(self, data: Dataset, models: list[Trained]) -> pd.DataFrame:
         labels = np.array([example.label for example in data[self.split]])
@@ -99,7 +109,7 @@ class Necessity(Study):
         return pd.DataFrame(rows)
 
     def _compare(self, correct: dict[str, pd.DataFrame]) -> pd.DataFrame:
-        """McNemar's test seed by seed, and a permutation test of each text's mean over seeds."""
+        """McNemar's test seed by seed (Holm-adjusted), and a permutation test of each text's mean over seeds."""
         rows = []
         for seed in self.subject.seeds:
             pair = [
@@ -120,7 +130,9 @@ class Necessity(Study):
         rows.append(
             {"seed": "all", "test": test.test, "n": test.n, "difference": test.difference, "p": test.p}
         )
-        return pd.DataFrame(rows)
+        table = pd.DataFrame(rows)
+        adjusted = holm_bonferroni(table["p"].to_numpy(dtype=np.float64)[:-1]).p
+        return table.assign(p_holm=[*adjusted, test.p])
 
 
 def uniform_twin(subject: Subject) -> Subject:
@@ -138,13 +150,17 @@ def _check_uniform(model: Model, example: Example) -> None:
         raise UserError("The self-attention of this network cannot be made uniform from outside.")
 
 
-def _summary(seeds: pd.DataFrame) -> pd.DataFrame:
+def _summary(seeds: pd.DataFrame, known: Mapping[str, float]) -> pd.DataFrame:
     long = seeds.melt(id_vars=["attention", "seed"], value_vars=list(FIGURES), var_name="figure")
     rows = [
         {"figure": figure, "attention": name} | summary_row([group["value"].to_numpy(dtype=np.float64)])
         for (figure, name), group in long.groupby(["figure", "attention"], sort=False)
     ]
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(rows)
+    if known:
+        of_f1 = table["attention"].map(known).where(table["figure"] == "f1")
+        table = table.assign(published=of_f1)
+    return table
 
 
 def _verdict(seeds: pd.DataFrame, comparison: pd.DataFrame) -> str:
