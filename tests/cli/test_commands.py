@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from rashomon.cli.options import OutputOptions
+from rashomon.cli.output import Printer
 from rashomon.explain import Explanations
 from rashomon.runs.spec import to_plain
 from rashomon.studies import studies
@@ -204,3 +206,16 @@ def _toml(values: dict, prefix: str = "") -> str:
             lines.append(f"{key} = {json.dumps(value)}")
     text = "\n".join(lines) + "\n"
     return text + "".join(f"[{name}]\n{_toml(value, f'{name}.')}" for name, value in tables)
+
+
+def test_tables_show_the_columns_that_fit(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"figure_{number}" for number in range(12)]
+    for width, shown in ((60, 5), (300, 12)):
+        monkeypatch.setenv("COLUMNS", str(width))
+        Printer(OutputOptions(False, False)).table("Wide", names, [[0.123456] * 12])
+        said = capsys.readouterr().out
+        assert said.count("0.123") == shown
+        assert ("Not shown" in said) == (shown < 12)
+        assert "figure_11" in said

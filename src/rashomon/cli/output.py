@@ -16,6 +16,8 @@ from rashomon.cli.options import OutputOptions
 from rashomon.errors import UserError
 from rashomon.progress import show_progress
 
+FOLDED = 24  # what a column of words needs at least
+
 
 class Printer:
     """Collects what a command has to say and says it once, in the asked form."""
@@ -39,19 +41,35 @@ class Printer:
             self.console.print(text, markup=False, highlight=False)
 
     def table(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+        """As many of the columns as the screen is wide enough for, and the names of the others."""
         if not self.for_people:
             return
+        cells = [[_cell(value) for value in row] for row in rows]
+        shown = _fitting(columns, cells, self.console.width)
         table = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
-        for number, column in enumerate(columns):
+        for number, column in enumerate(columns[:shown]):
             table.add_column(column, overflow="fold", justify="left" if number == 0 else "default")
-        for row in rows:
-            table.add_row(*[_cell(value) for value in row])
+        for row in cells:
+            table.add_row(*row[:shown])
         self.console.print(table)
+        if shown < len(columns):
+            self.plain(f"Not shown, for want of width: {', '.join(columns[shown:])}.")
 
     def document(self, document: Any) -> None:
         """Print ``document`` when JSON was asked for."""
         if self.options.json:
             sys.stdout.write(json.dumps(_finite(document), ensure_ascii=False, indent=2) + "\n")
+
+
+def _fitting(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> int:
+    """How many columns fit without folding numbers; long words are folded, so they need only so much."""
+    used = 1
+    for number, column in enumerate(columns):
+        longest = max([len(column), *(len(row[number]) for row in cells)])
+        used += min(longest, FOLDED) + 3
+        if used > width and number > 1:
+            return number
+    return len(columns)
 
 
 def _cell(value: object) -> str:

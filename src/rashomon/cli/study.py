@@ -98,9 +98,8 @@ def _compact(summary: pd.DataFrame) -> pd.DataFrame:
     figures = [
         f"{m:.3f} [{a:.3f}, {b:.3f}]" for m, a, b in summary[["mean", "low", "high"]].itertuples(index=False)
     ]
-    return summary.drop(columns=["mean", "low", "high", "std"], errors="ignore").assign(
-        **{"mean [95 %]": figures}
-    )
+    together = summary.assign(mean=figures).rename(columns={"mean": "mean [95 %]"})
+    return together.drop(columns=["low", "high", "std"], errors="ignore")
 
 
 def _from_file(kind: type[Study], config: Path) -> Study:

@@ -209,7 +209,9 @@ def _summary(seeds: pd.DataFrame, bases: pd.DataFrame, trials: Sequence[Trial]) 
         where = {"dataset": trial.data.name, "encoder": trial.subject.describe()}
         group, own = _rows_where(seeds, where), _rows_where(bases, where)
         score = summary_row([part["attefa"].to_numpy() for _, part in group.groupby("base", sort=False)])
-        row: dict[str, Any] = where | {"bases": len(own), **score, "base_f1": own["f1"].mean()}
+        row: dict[str, Any] = where | {"bases": len(own), **score}
+        row |= {name: value for name, value in published_figures(trial).items() if name == "published_attefa"}
+        row["base_f1"] = own["f1"].mean()
         if "on_evidence" in own:
             row["base_on_evidence"] = own["on_evidence"].mean()
         if "another_base" in own:
@@ -271,7 +273,7 @@ def _verdict(summary: pd.DataFrame) -> str:
         words = _words(low)
         told = (
             f"Attention is hardest to move with {_where(high)} (AtteFa {number(high)}) and easiest with "
-            f"{_where(low)} ({number(low)}); {words[0].lower()}{words[1:]} in the latter"
+            f"{_where(low)} ({number(low)}). There, {words[0].lower()}{words[1:]}"
         )
     return f"{told}{_refuted(rows)}."
 
