@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from rashomon.data import Dataset
+from rashomon.data import Dataset, Example
 from rashomon.data.batches import Batch, Rows
 from rashomon.models import ModelSpec, build_model
 from rashomon.models.base import Model
@@ -210,3 +211,25 @@ def test_a_prediction_is_the_same_alone_and_in_any_batch(planted: Dataset) -> No
         n = alone.lengths[0]
         assert (alone.attention[0, 0, :n] - together.attention[i, 0, :n]).abs().max() < 1e-5
         assert together.attention[i, 0, n:].sum() == 0
+
+
+@pytest.mark.parametrize("optimiser", ["adam", "amsgrad", "adamw"])
+def test_words_that_training_never_reads_keep_their_vectors(tmp_path: Path, optimiser: str) -> None:
+    """Adam turns weight decay on rows without a gradient into steps of full length."""
+    train = tuple(
+        Example(id=str(i), text=text, label=i % 2) for i, text in enumerate(["dull film", "fine film"] * 8)
+    )
+    test = (Example(id="x", text="superb movie", label=1),)
+    words = ["dull", "fine", "film", "superb", "movie"]
+    vectors = np.random.default_rng(0).normal(size=(5, 6)).astype(np.float32)
+    np.savez(tmp_path / "vectors.npz", words=np.array(words), vectors=vectors)
+    data = Dataset("films", {"train": train, "dev": train, "test": test}, ("bad", "good"))
+    spec = replace(SMALL, embeddings=str(tmp_path / "vectors.npz"))
+    model = build_model(spec, data, 0)
+    training = replace(SPEC, optimiser=optimiser, weight_decay=0.01)  # type: ignore[arg-type]
+    rows = rows_of(model, train)
+    fit(model, rows, rows, CrossEntropy(), training, seed=0)
+    table = model.word_table().detach().numpy()  # type: ignore[union-attr]
+    for word, vector in zip(words, vectors, strict=True):
+        (place,) = model.vocabulary.ids([word])  # type: ignore[attr-defined]
+        assert np.array_equal(table[place], vector) == (word in ("superb", "movie")), word

@@ -85,6 +85,10 @@ class Model(nn.Module, ABC):
     def save(self, folder: Path) -> None:
         """Write everything needed to load the model again into ``folder``."""
 
+    def word_table(self) -> nn.Parameter | None:
+        """The embeddings by id, where ids behind those of the training texts belong to words with ready vectors."""
+        return None
+
     def collate(self, encodings: Sequence[Encoding]) -> Batch:
         return collate(encodings, self.pad_id).to(self.device)
 

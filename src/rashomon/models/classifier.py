@@ -114,6 +114,9 @@ class AttentionClassifier(Model):
     def attention_parameters(self) -> list[nn.Parameter]:
         return list(self.attention.parameters())
 
+    def word_table(self) -> nn.Parameter | None:
+        return self.embedding.weight
+
     def save(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         config = {
