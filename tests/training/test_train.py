@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -37,3 +38,38 @@ def test_labels_are_needed(planted: Dataset) -> None:
 def test_senseless_settings_are_refused(wrong: dict) -> None:
     with pytest.raises(UserError):
         TrainingSpec(**wrong)
+
+
+def test_evaluation_matches_labels_by_name(planted: Dataset) -> None:
+    model = ra.train("mlp", planted, seed=0, epochs=3, embedding_dim=8, hidden=8, learning_rate=0.02)
+    turned = {
+        split: tuple(replace(e, label=1 - e.label) for e in planted[split] if e.label is not None)
+        for split in planted
+    }
+    assert ra.evaluate(model, replace(planted, splits=turned, labels=planted.labels[::-1])) == ra.evaluate(
+        model, planted
+    )
+    with pytest.warns(UserWarning, match="matched in order"):
+        ra.evaluate(model, replace(planted, labels=("left", "right")))
+    with (
+        pytest.warns(UserWarning, match="nothing that needs labels"),
+        pytest.raises(UserError, match="needs labels"),
+    ):
+        ra.evaluate(model, replace(planted, labels=("left", "right", "up")))
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"optimiser": "sgd"}, "'sgd'"),
+        ({"select": "foo"}, "'foo'"),
+        ({"patience": 0}, "patience"),
+        ({"clip": 0.0}, "gradient norm"),
+        ({"weight_decay": -1.0}, "weight decay"),
+        ({"least_gain": -1.0}, "least gain"),
+        ({"learning_rate": 0.0}, "learning rate"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        TrainingSpec(**settings)

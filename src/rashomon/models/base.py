@@ -85,7 +85,7 @@ class Model(nn.Module, ABC):
     def save(self, folder: Path) -> None:
         """Write everything needed to load the model again into ``folder``."""
 
-    def word_table(self) -> nn.Parameter | None:
+    def word_table(self) -> Tensor | None:
         """The embeddings by id, where ids behind those of the training texts belong to words with ready vectors."""
         return None
 

@@ -114,7 +114,7 @@ class AttentionClassifier(Model):
     def attention_parameters(self) -> list[nn.Parameter]:
         return list(self.attention.parameters())
 
-    def word_table(self) -> nn.Parameter | None:
+    def word_table(self) -> Tensor | None:
         return self.embedding.weight
 
     def save(self, folder: Path) -> None:

@@ -23,12 +23,12 @@ from rashomon.explain import Explainer, Explanations, explain, make_explainer
 from rashomon.explain.base import OutputSpace
 from rashomon.models.base import Model
 from rashomon.models.build import load_model
+from rashomon.models.labels import in_model_labels
 from rashomon.models.spec import ModelSpec
 from rashomon.progress import progress
 from rashomon.runs.executor import Backend, run_tasks
 from rashomon.runs.spec import Plain, content_hash, to_plain
 from rashomon.runs.store import Store, read_json, write_json
-from rashomon.studies.labels import in_model_labels
 from rashomon.studies.subject import GIVEN, DatasetSpec, Subject
 from rashomon.training.loop import History
 from rashomon.training.spec import TrainingSpec

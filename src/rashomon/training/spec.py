@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
-from rashomon.errors import UserError
+from rashomon.errors import UserError, unknown_name
 
 Optimiser = Literal["adam", "adamw", "amsgrad"]
 Selection = Literal["f1", "accuracy", "roc-auc", "loss"]
@@ -29,6 +29,18 @@ class TrainingSpec:
     def __post_init__(self) -> None:
         if self.epochs < 1 or self.batch_size < 1:
             raise UserError("Training needs at least one epoch and a batch size of at least one.")
+        for name, value, known in (
+            ("optimiser", self.optimiser, get_args(Optimiser)),
+            ("figure to select by", self.select, get_args(Selection)),
+        ):
+            if value not in known:
+                raise unknown_name(name, value, known)
+        if self.patience is not None and self.patience < 1:
+            raise UserError(f"The patience is at least one epoch, not {self.patience}.")
+        if self.weight_decay < 0:
+            raise UserError(f"The weight decay cannot be negative, but is {self.weight_decay}.")
+        if self.clip is not None and self.clip <= 0:
+            raise UserError(f"The largest gradient norm must be positive, not {self.clip}.")
         if self.learning_rate <= 0:
             raise UserError(f"The learning rate must be positive, not {self.learning_rate}.")
         if self.least_gain < 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from rashomon.data.example import Dataset, require_labels
 from rashomon.errors import UserError
 from rashomon.models.base import Model
 from rashomon.models.build import build_model, is_pretrained
+from rashomon.models.labels import in_model_labels
 from rashomon.models.predict import predict, rows_of
 from rashomon.models.spec import ModelSpec
 from rashomon.progress import progress
@@ -86,8 +88,13 @@ def train(model: str | ModelSpec, data: Dataset, *, seed: int = 0, **settings: A
 
 
 def evaluate(model: Model, data: Dataset, split: str = "test") -> dict[str, float]:
-    """Loss, accuracy, F1 and ROC-AUC of a model on a split."""
+    """Loss, accuracy, F1 and ROC-AUC of a model on a split, labels matched with the model's classes by name."""
     require_labels(data[split], "Evaluation")
+    notes: list[str] = []
+    data = in_model_labels(data, model, notes)
+    for note in notes:
+        warnings.warn(note, stacklevel=2)
+    require_labels(data[split], "Evaluation")  # none are left where they could not be matched
     rows = rows_of(model, data[split])
     labels = rows.whole.extras["label"].cpu().numpy()
     return classification_scores(predict(model, rows).probabilities, labels)
