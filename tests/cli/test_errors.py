@@ -6,6 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from rashomon.cli.options import ModelOptions
+from rashomon.models.build import build_model
+from rashomon.models.spec import ENCODERS, PRETRAINED, models
+from rashomon.registry import Entry
+from rashomon.studies.subject import DatasetSpec
 from tests.cli.conftest import Command
 
 BAD = [
@@ -35,6 +40,17 @@ BAD = [
     ("train --embeddings nowhere.npz", "nowhere.npz"),
     ("train --out file.txt/inside", "file.txt"),
     ("train --backend cloud --seed 0 --seed 1 --epochs 1 --dataset mock-1", "cloud"),
+    ("train --seed -1", "--seed"),
+    ("train --seed 0 --seed 18446744073709551616", "--seed"),
+    ("data show --data-seed -1", "--data-seed"),
+    ("train --data reviews.csv --classes 3", "--classes"),
+    ("train --train train.csv --strength weak", "--strength"),
+    ("train --data reviews.csv --lexicon folder", "--lexicon"),
+    ("explain wonderful --model ./folder --max-length 4", "--max-length"),
+    ("explain wonderful --model owner/name --epochs 4", "--epochs"),
+    ("audit --model ./folder --step lowercase", "--step"),
+    ("study erasure --model ./folder --embeddings nowhere.npz", "--embeddings"),
+    ("explain wonderful --model ./folder --seed -1", "--seed"),
     ("explain", "text"),
     ('explain "  "', "empty"),
     ("explain wonderful --methods limee --dataset mock-1 --epochs 1", "lime"),
@@ -90,12 +106,43 @@ def test_mistakes_end_in_one_sentence(rashomon: Command, tmp_path: Path, typed: 
     assert [path for path in unfinished if (path / "model").exists()] == []
 
 
+def test_a_cut_emoji_does_not_end_a_training(rashomon: Command, tmp_path: Path) -> None:
+    lines = [
+        rf'{{"text": "a {word} day {n} \ud83d", "label": {label}}}'
+        for n in range(10)
+        for label, word in enumerate(("grey", "fine"))
+    ]
+    (tmp_path / "cut.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    quick = ("--epochs", 1, "--hidden", 8, "--embedding-dim", 8)
+    said = rashomon("train", "--data", "cut.jsonl", *quick, "--quiet")
+    assert said.code == 0, said
+
+
+@pytest.mark.parametrize("name", ["owner/name", "./folder", "~/folder"])
+def test_a_folder_or_a_hub_id_is_a_checkpoint(name: str) -> None:
+    options = ModelOptions(model=name, seed=[5, 6])
+    assert options.checkpoint()
+    subject = options.any_subject(DatasetSpec())
+    assert (subject.checkpoint, subject.training, subject.seeds) == (name, None, (5, 6))
+    assert ModelOptions(model=name).any_subject(DatasetSpec(), (3,)).seeds == (3,)
+    assert options.subject(DatasetSpec()).checkpoint is None  # `rashomon train` fine-tunes it
+
+
+@pytest.mark.parametrize("name", [*ENCODERS, *PRETRAINED, *PRETRAINED.values(), "owner/registered"])
+def test_what_has_to_be_trained_is_no_checkpoint(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Entry("owner/registered", build_model, "of another package")
+    monkeypatch.setitem(models._entries, "owner/registered", made)
+    options = ModelOptions(model=name, epochs=2)
+    assert not options.checkpoint()
+    subject = options.any_subject(DatasetSpec())
+    assert (subject.checkpoint, subject.how_trained.epochs) == (None, 2)
+
+
 def test_an_interrupted_command_says_so(rashomon: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rashomon.data.named.load_dataset", stop)
-    monkeypatch.setattr("rashomon.data.load_dataset", stop)
+    monkeypatch.setattr("rashomon.studies.context.load_dataset", stop)
     said = rashomon("data", "show", "planted-reviews")
     assert said.code == 130
     assert "Interrupted" in said.err

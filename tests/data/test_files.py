@@ -36,6 +36,8 @@ def rows(labels: Sequence[object], times: int = 10) -> Rows:
         ([10, 9, 2], ("2", "9", "10")),
         (["neg", "pos"], ("neg", "pos")),
         (["b", "a"], ("a", "b")),
+        ([10.0, 0.0, 2.0, 1.0], ("0", "1", "2", "10")),
+        ([10.5, 2.5, -1.5], ("-1.5", "2.5", "10.5")),
     ],
 )
 def test_labels_of_every_file_type(
@@ -44,7 +46,7 @@ def test_labels_of_every_file_type(
     path = write(tmp_path / f"reviews.{kind}", rows(labels))
     examples, found = read_examples(path)
     assert found == names
-    assert all(f"text {names[example.label or 0]} " in example.text for example in examples)
+    assert all(f"text {names[example.label or 0]}" in example.text for example in examples)
     dataset = load_file(path)
     assert dataset.labels == names
     assert dataset.name == "reviews"
@@ -146,6 +148,25 @@ def test_known_labels_come_by_name_or_by_number(tmp_path: Path) -> None:
     path = write(tmp_path / "r.jsonl", [{"text": "a", "label": 0}])
     with pytest.raises(UserError, match="no label named '0'"):  # the names are numbers themselves
         read_examples(path, labels=("1", "2"))
+
+
+def test_one_number_is_one_label_however_it_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+
+    def read(*written: str, known: tuple[str, ...] | None = None) -> tuple[list[int | None], tuple[str, ...]]:
+        path.write_text("text,label\n" + "".join(f"a,{label}\n" for label in written))
+        examples, names = read_examples(path, labels=known)
+        return [example.label for example in examples], names
+
+    assert read("1", "1.0", "0.0", "2.") == ([1, 1, 0, 2], ("0", "1", "2"))
+    assert read("1.5", "1", "1.0") == ([1, 0, 0], ("1", "1.5"))
+    assert read("01", "1", "02") == ([0, 1, 2], ("01", "1", "02"))  # codes stay as they are
+    assert read("1.0", "n/a") == ([0, 1], ("1.0", "n/a"))
+    assert read("1.0", "0.0", known=("0", "1")) == ([1, 0], ("0", "1"))
+    assert read("1.0", known=("1.0", "n/a")) == ([0], ("1.0", "n/a"))
+    assert read("1.0", "0.0", known=("no", "yes")) == ([1, 0], ("no", "yes"))
+    with pytest.raises(UserError, match="no label named '0'"):
+        read("0", "1", known=("0.5", "1.5"))
 
 
 def test_files_for_each_split(tmp_path: Path) -> None:

@@ -68,6 +68,14 @@ def test_a_test_split_without_labels_gives_way_to_validation(answer: Answer) -> 
     assert any("labels are not published" in note for note in dataset.notes)
 
 
+def test_rows_without_a_label_are_left_out(answer: Answer) -> None:
+    train = split([0, 1, -1, 1] * 5)
+    dataset = answer(train=train, validation=split([0, -1, 1]), test=split([1, 0]))
+    assert {name: len(dataset[name]) for name in dataset} == {"train": 15, "dev": 2, "test": 2}
+    assert [example.label for example in dataset["dev"]] == [0, 1]
+    assert any("5 rows of someone/something (train) without a label" in note for note in dataset.notes)
+
+
 def test_train_alone_is_split(answer: Answer) -> None:
     dataset = answer(train=split([0, 1] * 20))
     assert {name: len(dataset[name]) for name in dataset} == {"train": 32, "dev": 4, "test": 4}

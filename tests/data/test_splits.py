@@ -41,7 +41,8 @@ def test_the_seed_decides() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from("uvwxyz"), st.integers(0, 1)), min_size=12, max_size=60))
 def test_equal_texts_stay_together(drawn: list[tuple[str, int]]) -> None:
-    whole = [Example(str(n), f"{text}{label}", label) for n, (text, label) in enumerate(drawn)]
+    """Whatever their labels: a text of both classes is on one side too."""
+    whole = [Example(str(n), text, label) for n, (text, label) in enumerate(drawn)]
     try:
         splits = split_three(whole, LABELS, 0, "toy")
     except UserError:  # too few different texts
@@ -49,6 +50,23 @@ def test_equal_texts_stay_together(drawn: list[tuple[str, int]]) -> None:
         return
     texts = [text for split in splits.values() for text in {example.text for example in split}]
     assert len(texts) == len(set(texts))
+    assert {example.label for example in splits["train"]} == {example.label for example in whole}
+
+
+@pytest.mark.parametrize("labels_of_repeated", [(0,), (0, 1)])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_text_repeated_too_often_stays_in_train(seed: int, labels_of_repeated: tuple[int, ...]) -> None:
+    often = [
+        Example(f"often-{n}", "n/a", labels_of_repeated[n % len(labels_of_repeated)]) for n in range(100)
+    ]
+    splits = split_three([*examples([40, 40]), *often], LABELS, seed, "toy")
+    assert {name: len(split) for name, split in splits.items()} == {"train": 144, "dev": 18, "test": 18}
+
+
+def test_a_class_of_repeated_texts_alone_is_still_tested() -> None:
+    repeated = [Example(f"r-{n}", f"repeated {n % 3}", 1) for n in range(30)]
+    splits = split_three([*examples([30]), *repeated], LABELS, 0, "toy")
+    assert [sum(e.label == 1 for e in split) for split in splits.values()] == [10, 10, 10]
 
 
 def test_a_label_that_appears_once_cannot_be_split() -> None:

@@ -55,6 +55,23 @@ def test_a_lone_quote_in_unquoted_tsv_swallows_nothing(tmp_path: Path) -> None:
     assert [values["text"] for _, values in table.rows] == ['"Open quote', 'plain "word"', "all quoted"]
 
 
+def test_only_line_ends_end_a_line_of_tsv(tmp_path: Path) -> None:
+    text = '"one\u2028two\x85three\x0bfour\x1cfive'  # the lone quote would swallow what follows
+    table = read_table(write(tmp_path / "r.tsv", f"text\tlabel\r\n{text}\t1\n{text}\t2\rplain\t3\n"))
+    assert [(number, values["text"]) for number, values in table.rows] == [(2, text), (3, text), (4, "plain")]
+
+
+def test_half_a_surrogate_pair_is_replaced(tmp_path: Path) -> None:
+    line = r'{"text": "cut \ud83d", "tokens": ["cut", "\udE00"], "whole": "\ud83d\ude00", "plain\ud83d": 1}'
+    ((_, values),) = read_table(write(tmp_path / "r.jsonl", line)).rows
+    assert values == {
+        "text": "cut \ufffd",
+        "tokens": ["cut", "\ufffd"],
+        "whole": "\U0001f600",
+        "plain\ufffd": 1,
+    }
+
+
 def test_long_fields_and_a_byte_order_mark(tmp_path: Path) -> None:
     path = write(tmp_path / "r.csv", "\ufefftext,label\n" + "x" * 200_000 + ",1\n")
     assert read_table(path).columns == ("text", "label")

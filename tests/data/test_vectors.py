@@ -98,6 +98,14 @@ def test_arrays_that_do_not_fit(tmp_path: Path) -> None:
         load_vectors(path, VOCABULARY, np.random.default_rng(0))
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_arrays_that_hold_no_numbers(tmp_path: Path, value: float) -> None:
+    path = tmp_path / "v.npz"
+    np.savez(path, words=np.array(["good", "other"]), vectors=np.array([[1.0, value], [0.0, 1.0]]))
+    with pytest.raises(UserError, match=r"In .*v.npz, the vector of 'good' holds"):
+        load_vectors(path, VOCABULARY, np.random.default_rng(0))
+
+
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no file of word vectors"):
         load_vectors(tmp_path / "absent.txt", VOCABULARY, np.random.default_rng(0))

@@ -15,8 +15,9 @@ import torch
 from torch import nn
 
 from rashomon.errors import UserError
+from rashomon.progress import progress, show_progress
 from rashomon.registry import Entry
-from rashomon.runs.executor import one_thread, run_tasks
+from rashomon.runs.executor import _perform_in_worker, one_thread, run_tasks
 from rashomon.runs.spec import from_plain, key
 
 
@@ -107,6 +108,22 @@ def test_tasks_inside_tasks_stay_in_their_worker() -> None:
     (one, other), (third, _) = run_tasks([nested, nested], workers=2)
     assert one[2] == other[2] != os.getpid()
     assert one[0] == third[0] == 1
+
+
+def long_work() -> None:
+    with progress("long work", 1) as advance:
+        advance()
+
+
+def test_workers_show_no_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        show_progress(True)  # as in a worker that has a terminal and has not heard of --quiet
+        long_work()
+        assert "long work" in capsys.readouterr().err
+        _perform_in_worker(0, long_work)
+        assert capsys.readouterr().err == ""
+    finally:
+        show_progress(False)
 
 
 def test_arrays_may_be_written_to() -> None:

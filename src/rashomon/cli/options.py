@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable
+from dataclasses import Field, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -90,6 +90,10 @@ class DataOptions:
             )
         if self.train is None and (self.dev or self.test):
             raise UserError("--dev and --test go with --train; for one file to split, use --data.")
+        planted = _typed(self, ("classes", "placement", "strength", "lexicon"))
+        if planted and (self.data or self.train):
+            raise UserError(f"{planted[0]} is for planted datasets and goes with --dataset, not with a file.")
+        _check_seeds("--data-seed", self.data_seed)
         name = self.dataset or (self.data.stem if self.data else self.train.stem if self.train else None)
         return DatasetSpec(
             name=name or usual,
@@ -158,6 +162,7 @@ class ModelOptions:
         from rashomon.training.spec import TrainingSpec
         from rashomon.training.train import default_training
 
+        _check_seeds("--seed", *self.seed)
         of_model = self._given(ModelSpec)
         if self.embeddings is not None:
             of_model["embeddings"] = str(self.embeddings)
@@ -168,8 +173,13 @@ class ModelOptions:
         return Subject(dataset, model, training, tuple(self.seed) or seeds)
 
     def checkpoint(self) -> bool:
-        """Whether the model is a folder to be used as it is rather than a name to be trained."""
-        return Path(self.model).is_dir()
+        """Whether the model is a folder or a hub id, to be used as it is, rather than a name to be trained."""
+        from rashomon.models.build import is_pretrained
+        from rashomon.models.spec import PRETRAINED
+
+        # The ids behind the short names are encoders without a head, which can only be fine-tuned.
+        to_be_tuned = {*PRETRAINED, *PRETRAINED.values()}
+        return Path(self.model).is_dir() or (is_pretrained(self.model) and self.model not in to_be_tuned)
 
     def any_subject(
         self,
@@ -181,9 +191,17 @@ class ModelOptions:
         from rashomon.models.spec import ModelSpec
         from rashomon.studies.subject import Subject
 
-        if self.checkpoint():
-            return Subject(dataset, ModelSpec(name=self.model), None, seeds, checkpoint=self.model)
-        return self.subject(dataset, seeds, usual)
+        if not self.checkpoint():
+            return self.subject(dataset, seeds, usual)
+        useless = _typed(self, [f.name for f in fields(self) if f.name not in ("model", "seed")])
+        if useless:
+            raise UserError(
+                f"{useless[0]} is for a model that is trained, and the checkpoint {self.model} is used as it is."
+            )
+        _check_seeds("--seed", *self.seed)
+        # Nothing is trained, but the seeds also decide which texts are drawn and what sampling methods see.
+        asked = tuple(self.seed) or seeds
+        return Subject(dataset, ModelSpec(name=self.model), None, asked, checkpoint=self.model)
 
     def _given(self, spec: type[Any]) -> dict[str, Any]:
         names = {f.name for f in fields(spec)} & {f.name for f in fields(self)} - {"embeddings"}
@@ -193,6 +211,19 @@ class ModelOptions:
 
 def with_dataset(options: DataOptions, name: str) -> DataOptions:
     return replace(options, dataset=name)
+
+
+def _typed(options: DataOptions | ModelOptions, names: Iterable[str]) -> list[str]:
+    """Those of the options that were typed, as they are typed."""
+    known: dict[str, Field[Any]] = {f.name: f for f in fields(options)}
+    typed = [known[name] for name in names if getattr(options, name) not in (None, [])]
+    return [f.metadata["names"][0] if f.metadata["names"] else f"--{f.name.replace('_', '-')}" for f in typed]
+
+
+def _check_seeds(option_name: str, *seeds: int) -> None:
+    for seed in seeds:
+        if not 0 <= seed < 2**63:  # what torch's generators take
+            raise UserError(f"{option_name} must be a whole number from 0 to 2^63 - 1, not {seed}.")
 
 
 def _text(path: Path | None) -> str | None:

@@ -166,7 +166,10 @@ def _one_line(error: Exception) -> str:
 def _table(
     split: Any, source: str, columns: Columns, names: Sequence[str] | None, dropped: list[str]
 ) -> Table:
-    """The wanted columns of a split. Rows without text, which nobody can mend on the hub, are left out."""
+    """The wanted columns of a split. Rows without text or label, which nobody can mend on the hub, are left out.
+
+    A split without any labels is kept as it is.
+    """
     wanted = [column for column in (columns.text, columns.pair, columns.label) if column is not None]
     texts = [column for column in wanted if column != columns.label]
     rows = []
@@ -178,7 +181,10 @@ def _table(
     full = tuple(row for row in rows if all(row[1][column] not in (None, "") for column in texts))
     if len(full) < len(rows):
         dropped.append(f"{len(rows) - len(full)} rows of {source} without text")
-    return Table(source, tuple(wanted), full, unit="row")
+    labelled = tuple(row for row in full if row[1][columns.label] is not None)
+    if 0 < len(labelled) < len(full):
+        dropped.append(f"{len(full) - len(labelled)} rows of {source} without a label")
+    return Table(source, tuple(wanted), labelled or full, unit="row")
 
 
 def _three(

@@ -7,6 +7,7 @@ Besides the mapped columns the keys of the shared JSONL layout are understood: `
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from rashomon.data.tables import Table
 from rashomon.errors import UserError, unknown_name
 
 LABEL = "label"
+_NUMERAL = re.compile(r"[+-]?\d+(\.\d*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +111,13 @@ def _labels(
     for (line, _), name in zip(table.rows, names, strict=True):
         if name is None and required:
             raise UserError(f"The label ({column!r}) in {table.where(line)} is empty.")
+    if known is not None:
+        names = [name if name is None or name in known else _integral(name) for name in names]
+    elif all(name is None or _is_numeral(name) for name in names):
+        names = [name and _integral(name) for name in names]
     present = {name for name in names if name is not None}
     if known is None:
-        ordered = tuple(sorted(present, key=int if all(map(_is_integer, present)) else None))
+        ordered = tuple(sorted(present, key=_numerically if all(map(_is_numeral, present)) else None))
         index = {name: number for number, name in enumerate(ordered)}
     else:
         ordered = tuple(known)
@@ -133,15 +139,25 @@ def _label_name(value: object) -> str | None:
     return str(value).strip() or None
 
 
-def _is_integer(name: str) -> bool:
-    return name.removeprefix("-").isdecimal()
+def _is_numeral(name: str) -> bool:
+    return _NUMERAL.fullmatch(name) is not None
+
+
+def _integral(name: str) -> str:
+    """``1`` for ``1.0``, as a flat file writes an integer that a gap in its column made a float."""
+    whole, point, decimals = name.partition(".")
+    return str(int(whole)) if point and _is_numeral(name) and not decimals.strip("0") else name
+
+
+def _numerically(name: str) -> tuple[float, str]:
+    return float(name), name  # the name as well: 1 and 01 are equal, and their order must not be chance
 
 
 def _known_labels(known: tuple[str, ...], present: set[str]) -> dict[str, int]:
     """Names to numbers; data may also say the numbers themselves, when no name looks like one."""
     index = {name: number for number, name in enumerate(known)}
     positions = {str(number): number for number in range(len(known))}
-    if present and present <= positions.keys() and not any(map(_is_integer, known)):
+    if present and present <= positions.keys() and not any(map(_is_numeral, known)):
         return positions
     return index
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -35,33 +36,64 @@ def split_off(
 ) -> tuple[Split, Split]:
     """The rest, and a share of every class (at least one example of it), both in their original order.
 
-    Examples equal in text and label move together, so that none is learned by heart and then tested.
+    Examples of equal text move together, whatever their labels, so that none is learned by heart and then
+    tested. A text that is repeated more often than the share has room for stays in the rest.
     """
-    taken: set[int] = set()
-    for label, groups in _groups_by_class(examples).items():
-        if len(groups) == 1:
-            if spare_single:
-                continue
+    groups = _equal_texts(examples)
+    counts = [Counter(examples[position].label for position in group) for group in groups]
+    classes: dict[int | None, list[int]] = {}
+    for number, count in enumerate(counts):
+        for label in count:
+            classes.setdefault(label, []).append(number)
+    for label, numbers in classes.items():
+        if len(numbers) == 1 and not spare_single:
             name = "of all" if label is None else repr(labels[label])
             raise UserError(f"The label {name} has only one text in {source}, which cannot be split.")
-        total = sum(map(len, groups))
-        quota = max(1, round(share * total))
-        count = 0
-        for position in generator.permutation(len(groups))[:-1]:  # one group always stays
-            if count >= quota:
-                break
-            taken.update(groups[position])
-            count += len(groups[position])
+    taken = {position for number in _take(counts, classes, share, generator) for position in groups[number]}
     rest = tuple(example for position, example in enumerate(examples) if position not in taken)
     return rest, tuple(example for position, example in enumerate(examples) if position in taken)
 
 
-def _groups_by_class(examples: Sequence[Example]) -> dict[int | None, list[list[int]]]:
-    """Positions of the examples, those of equal text together, by class."""
-    groups: dict[tuple[int | None, str, str | None], list[int]] = {}
+def _equal_texts(examples: Sequence[Example]) -> list[list[int]]:
+    """Positions of the examples, those of equal text together."""
+    groups: dict[tuple[str, str | None], list[int]] = {}
     for position, example in enumerate(examples):
-        groups.setdefault((example.label, example.text, example.text_pair), []).append(position)
-    classes: dict[int | None, list[list[int]]] = {}
-    for (label, _, _), members in groups.items():
-        classes.setdefault(label, []).append(members)
-    return classes
+        groups.setdefault((example.text, example.text_pair), []).append(position)
+    return list(groups.values())
+
+
+def _take(
+    counts: Sequence[Counter[int | None]],
+    classes: Mapping[int | None, Sequence[int]],
+    share: float,
+    generator: np.random.Generator,
+) -> set[int]:
+    """Which groups make up the share, given the labels in each and the groups of each class."""
+    room = {
+        label: max(1, round(share * sum(counts[number][label] for number in numbers)))
+        for label, numbers in classes.items()
+    }
+    staying = {label: len(numbers) for label, numbers in classes.items()}
+    taken: set[int] = set()
+
+    def is_free(number: int) -> bool:
+        """Not the last group of a class, one of which always stays."""
+        return number not in taken and all(staying[label] > 1 for label in counts[number])
+
+    def take(number: int) -> None:
+        taken.add(number)
+        for label, count in counts[number].items():
+            room[label] -= count
+            staying[label] -= 1
+
+    for numbers in classes.values():
+        if len(numbers) == 1:
+            continue
+        order = [numbers[position] for position in generator.permutation(len(numbers))]
+        for number in order:
+            if is_free(number) and all(count <= room[label] for label, count in counts[number].items()):
+                take(number)
+        if taken.isdisjoint(numbers) and any(map(is_free, order)):
+            # Every text of the class is repeated too often: the least repeated one, for there must be one.
+            take(min(filter(is_free, order), key=lambda number: counts[number].total()))
+    return taken

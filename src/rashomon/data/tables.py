@@ -9,11 +9,13 @@ import csv
 import gzip
 import io
 import json
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 import pyarrow
 import pyarrow.parquet
@@ -21,6 +23,10 @@ import pyarrow.parquet
 from rashomon.errors import UserError
 
 Values = dict[str, object]
+
+# Not splitlines(): fields may hold the other line separators of Unicode as they are.
+_LINE_END = re.compile(r"\r\n|\n|\r")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +98,18 @@ def _jsonl(text: str, source: str) -> Iterator[tuple[int, Values]]:
             raise UserError(f"Line {number} of {source} is not valid JSON: {error.msg}.") from error
         if not isinstance(values, dict):
             raise UserError(f"Line {number} of {source} is not a JSON object with named values.")
-        yield number, values
+        yield number, _encodable(values) if "\\u" in line else values
+
+
+def _encodable(value: Any) -> Any:
+    """Half of a surrogate pair, as a text cut by UTF-16 units ends in, can be escaped in JSON but never written."""
+    if isinstance(value, str):
+        return _SURROGATE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [_encodable(item) for item in value]
+    if isinstance(value, dict):
+        return {_encodable(key): _encodable(item) for key, item in value.items()}
+    return value
 
 
 def _csv(text: str, source: str) -> Iterator[tuple[int, Values]]:
@@ -105,7 +122,8 @@ def _tsv(text: str, source: str) -> Iterator[tuple[int, Values]]:
     Where every line has as many fields as the header, quotes are plain characters (read as quoting, a lone
     one would swallow the lines up to the next). Otherwise line breaks must be inside of quotes.
     """
-    lines = [(number, line.split("\t")) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    numbered = enumerate(_LINE_END.split(text), start=1)
+    lines = [(number, line.split("\t")) for number, line in numbered if line.strip()]
     if len({len(fields) for _, fields in lines}) > 1:
         return _named(_records(text, "\t"), source)
     return _named(((number, [_unquoted(field) for field in fields]) for number, fields in lines), source)

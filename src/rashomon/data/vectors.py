@@ -62,7 +62,10 @@ def _read_npz(path: Path, wanted: set[str]) -> Iterator[tuple[str, Floats]]:
         )
     for number, word in enumerate(words.tolist()):
         if word in wanted:
-            yield word, vectors[number].astype(np.float32)
+            vector = vectors[number].astype(np.float32)
+            if not np.isfinite(vector).all():
+                raise UserError(f"In {path}, the vector of {word!r} holds something that is not a number.")
+            yield word, vector
 
 
 def _read_text(path: Path, wanted: set[str]) -> Iterator[tuple[str, Floats]]:

@@ -18,6 +18,7 @@ import joblib
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from rashomon.errors import UserError, unknown_name
+from rashomon.progress import show_progress
 
 T = TypeVar("T")
 Backend = Literal["processes", "ray", "dask", "serial"]
@@ -82,6 +83,9 @@ def _perform(index: int, task: Callable[[], T]) -> tuple[int, T]:
 
 def _perform_in_worker(index: int, task: Callable[[], T]) -> tuple[int, T]:
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # its threads would compete with the other workers
+    show_progress(
+        False
+    )  # bars of several workers would write over each other, and it knows nothing of --quiet
     return _perform(index, task)
 
 
