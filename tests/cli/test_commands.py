@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from rashomon.cli.options import OutputOptions
 from rashomon.cli.output import Printer
+from rashomon.cli.study import _compact
 from rashomon.explain import Explanations
 from rashomon.runs.spec import to_plain
 from rashomon.studies import studies
@@ -219,3 +222,82 @@ def test_tables_show_the_columns_that_fit(
         assert said.count("0.123") == shown
         assert ("Not shown" in said) == (shown < 12)
         assert "figure_11" in said
+
+
+@pytest.mark.parametrize(
+    ("typed", "named"),
+    [
+        ("--model mlp", "--model"),
+        ("--data reviews.csv", "--data"),
+        ("-d mock-1", "--dataset"),
+        ("--seed 3", "--seed"),
+        ("--seeds 3", "--seeds"),
+        ("--text-column body", "--text-column"),
+    ],
+)
+def test_a_file_is_the_whole_configuration(rashomon: Command, tmp_path: Path, typed: str, named: str) -> None:
+    config = tmp_path / "study.toml"
+    config.write_text("[ask]\ninstances = 5\n", encoding="utf-8")
+    said = rashomon("study", "agreement", "--config", config, *typed.split())
+    assert said.code == 2
+    assert f"{named} cannot be given beside --config" in said.err
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        ("study agreement --seeds 0", "at least one seed, not 0"),
+        ("study adversary --seeds 0", "at least one seed, not 0"),
+        ("study noise-ceiling --set repeated=0", "at least one text, not 0"),
+        ("explain text --limit 0 --model mlp", "--limit must be at least 1, not 0"),
+        ("explain --dataset mock-1 --limit -3", "--limit must be at least 1, not -3"),
+    ],
+)
+def test_numbers_that_mean_nothing_are_refused(rashomon: Command, typed: str, message: str) -> None:
+    said = rashomon(*typed.split())
+    assert said.code == 2
+    assert message in said.err
+
+
+@pytest.mark.parametrize("typed", ["--methods nonsense", "--without nonsense"])
+def test_a_wrong_name_leaves_no_folder(rashomon: Command, tmp_path: Path, typed: str) -> None:
+    assert rashomon("audit", *typed.split(), "--out", tmp_path / "zz").code == 2
+    assert not (tmp_path / "zz").exists()
+
+
+def test_a_command_can_be_pasted(rashomon: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+
+    def stop(context: object, settings: object, command: str) -> None:
+        told.append(command)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rashomon.studies.run_audit", stop)
+    words = ["audit", "--data", str(tmp_path / "my reviews.csv"), "--out", str(tmp_path / "zz")]
+    monkeypatch.setattr("sys.argv", ["rashomon", *words])
+    rashomon(*words)
+    assert shlex.split(told[0]) == ["rashomon", *words]
+
+
+def test_stored_explanations_are_filtered_and_named(rashomon: Command, reviews: Path, tmp_path: Path) -> None:
+    path = tmp_path / "told.parquet"
+    common = ("--data", reviews, *OWN, *QUICK, "--limit", 6, "--quiet", "--out", path)
+    rashomon("explain", *common, "--methods", "attention,leave-one-out,gradient-x-input")
+    study = ("study", "agreement", "--explanations", path, "--json")
+    said = rashomon(*study, "--methods", "attention,leave-one-out", "--instances", 4, "--out", tmp_path / "r")
+    document = json.loads(said.out)
+    assert {(row["first"], row["second"]) for row in document["summary"]} == {("attention", "leave-one-out")}
+    assert max(row["n"] for row in document["summary"]) <= 4
+    assert "subject" not in document["configuration"]["ask"]
+    page = (tmp_path / "r" / "report.html").read_text(encoding="utf-8")
+    assert "<dd>told.parquet: 4 texts</dd>" in page
+    assert "planted-reviews" not in page
+    wrong = rashomon(*study, "--methods", "lime")
+    assert wrong.code == 2
+    assert "only by attention, leave-one-out, gradient-x-input" in wrong.err
+
+
+def test_undefined_figures_are_called_so() -> None:
+    nan = float("nan")
+    table = pd.DataFrame({"mean": [0.5, 0.5, nan], "low": [0.4, nan, nan], "high": [0.6, nan, nan]})
+    assert _compact(table)["mean [95 %]"].tolist() == ["0.500 [0.400, 0.600]", "0.500", "undefined"]

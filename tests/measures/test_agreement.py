@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from rashomon.errors import UserError
-from rashomon.measures import agreement
+from rashomon.measures import agreement, measures
 from rashomon.measures.base import Floats, Ragged
 
 from .strategies import pairs
@@ -95,6 +95,8 @@ def brute_kendall_top(x: Floats, y: Floats, k: int) -> float:
     """The definition, word by word: union of the top k, the rest of each method tied at the bottom."""
     top_x, top_y = (set(sorted(range(len(v)), key=lambda i: (-v[i], i))[:k]) for v in (x, y))
     union = sorted(top_x | top_y)
+    if len(union) == 1:
+        return 1.0
     floor = min(x.min(), y.min()) - 1
     return by_scipy(
         stats.kendalltau,
@@ -112,6 +114,20 @@ def test_top_k_kendall_is_its_definition(pair: tuple[Ragged, Ragged], k: int) ->
     np.testing.assert_allclose(
         agreement.kendall_top(a, b, k), np.where(constant, np.nan, expected), atol=1e-12, rtol=0
     )
+
+
+def test_one_top_token_is_the_same_or_another() -> None:
+    rng = np.random.default_rng(0)
+    a, b = (Ragged.from_list(rng.normal(size=(200, 4))) for _ in range(2))
+    same = [np.argmax(a.row(i)) == np.argmax(b.row(i)) for i in range(200)]
+    for k in (1, 0.25):
+        assert agreement.kendall_top(a, b, k).tolist() == np.where(same, 1.0, -1.0).tolist()
+    assert measures.get("kendall-top-25pct")(a, b).mean() == pytest.approx(2 * np.mean(same) - 1)
+    assert "same single token" in measures.get("kendall-top-25pct").summary
+    constant = Ragged.from_list([[1.0, 1.0, 1.0, 1.0]] * 200)
+    assert np.isnan(agreement.kendall_top(a, constant, 1)).all()
+    single = Ragged.from_list([[1.0]])
+    assert isnan(agreement.kendall_top(single, single, 1)[0])
 
 
 def test_top_k_kendall_with_all_tokens_is_kendall() -> None:

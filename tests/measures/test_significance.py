@@ -177,3 +177,55 @@ def test_columns_over_seeds_equal_one_column_after_the_other() -> None:
     assert (gaps.n, gaps.undefined) == (25, 25)
     assert gaps.mean == pytest.approx(np.nanmean(tables[1][:, 1]))
     assert gaps.low < gaps.mean < gaps.high
+
+
+def _seeds(rng: np.random.Generator, effect: float, seeds: int, between: float) -> list[np.ndarray]:
+    return [effect + rng.normal(scale=between) + rng.normal(size=50) for _ in range(seeds)]
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 5])
+@pytest.mark.parametrize("between", [1.0, 0.3, 0.0])
+def test_seeds_that_differ_by_chance_are_no_effect(seeds: int, between: float) -> None:
+    rng = np.random.default_rng(seeds)
+    trials = [_seeds(rng, 0.0, seeds, between) for _ in range(600)]
+    found = np.mean([sig.hierarchical_test(groups, "greater").p < 0.05 for groups in trials])
+    assert found <= 0.12
+    if between == 1.0:
+        pooled = [np.concatenate(groups) for groups in trials]
+        fooled = [sig.wilcoxon_test(values, np.zeros_like(values), "greater").p < 0.05 for values in pooled]
+        assert np.mean(fooled) > 0.3, "what pooling seeds and texts would say"
+
+
+@pytest.mark.parametrize(("seeds", "between"), [(2, 0.0), (3, 0.05), (5, 0.3)])
+def test_a_clear_effect_over_seeds_is_found(seeds: int, between: float) -> None:
+    rng = np.random.default_rng(1)
+    trials = [_seeds(rng, 1.5, seeds, between) for _ in range(100)]
+    assert np.mean([sig.hierarchical_test(groups, "greater").p < 0.05 for groups in trials]) > 0.9
+    assert np.mean([sig.hierarchical_test(groups, "less").p > 0.9 for groups in trials]) > 0.9
+
+
+def test_the_standard_error_is_that_of_the_hierarchical_bootstrap() -> None:
+    rng = np.random.default_rng(3)
+    groups = [rng.normal(loc=shift, size=200) for shift in rng.normal(size=30)]
+    found = sig.hierarchical_test(groups)
+    drawn = sig.summarise_seeds(groups, resamples=20_000)
+    error = found.difference / found.statistic
+    assert drawn.high - drawn.low == pytest.approx(2 * 1.96 * error, rel=0.05)
+    assert (found.test, found.n, found.difference) == ("hierarchical t", 6000, pytest.approx(drawn.mean))
+
+
+def test_seeds_of_one_value_each_are_a_t_test() -> None:
+    values = np.random.default_rng(4).normal(0.5, size=8)
+    for side in ("greater", "less", "two-sided"):
+        found = sig.hierarchical_test([[value] for value in values], side)  # type: ignore[arg-type]
+        theirs = stats.ttest_1samp(values, 0.0, alternative=side)
+        assert (found.statistic, found.p) == pytest.approx((theirs.statistic, theirs.pvalue))
+
+
+def test_differences_that_never_vary() -> None:
+    assert sig.hierarchical_test([[0.5] * 4, [0.5] * 4], "greater").p == pytest.approx(0.5**8)
+    assert sig.hierarchical_test([[0.5] * 4, [0.5] * 4], "less").p == 1.0
+    assert sig.hierarchical_test([[0.0] * 4, [0.0] * 4]).p == 1.0
+    alone = sig.hierarchical_test([[1.0, 2.0], [math.nan]])
+    assert (alone.n, alone.undefined, alone.difference) == (2, 1, 1.5)
+    assert math.isnan(alone.p), "one seed says nothing about seeds"

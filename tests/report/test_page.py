@@ -169,3 +169,13 @@ def test_an_unwritable_folder(tmp_path, monkeypatch):
     with pytest.raises(UserError, match=r"cannot be written to .*: Permission denied; choose another folder"):
         save_report(bare_audit(), tmp_path)
     assert not (tmp_path / "report.html").exists()
+
+
+def test_a_warning_stands_once():
+    audit = sample_audit(1)
+    first, second, *rest = audit.findings
+    findings = (replace(first, warnings=("Odd.", "Rare.")), replace(second, warnings=("Odd.",)), *rest)
+    page = render(replace(audit, findings=findings, warnings=("Whole.", "Odd.", "Rare.")))
+    listed = page[page.index('<h2 id="warnings-h">') : page.index('<section id="configuration"')]
+    assert [listed.count(warning) for warning in ("Whole.", "Odd.", "Rare.")] == [1, 1, 1]
+    assert f"{title_of(first.study)}, {title_of(second.study)}</a>" in listed

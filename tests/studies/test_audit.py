@@ -10,11 +10,15 @@ import pytest
 
 from rashomon.data import Columns, Dataset, Example
 from rashomon.errors import UserError
+from rashomon.explain import Explanations
 from rashomon.models.build import load_model
-from rashomon.studies.audit import STUDIES, AuditSettings, measure_costs, run_audit
+from rashomon.studies.agreement import Agreement
+from rashomon.studies.audit import STUDIES, AuditSettings, measure_costs, run_audit, single_finding
 from rashomon.studies.context import Context
+from rashomon.studies.recovery import Recovery
 from rashomon.studies.subject import DatasetSpec, Subject
 from rashomon.studies.trial import TRIAL
+from rashomon.studies.witnesses import Ask, hear
 from tests.studies.planted import LABELS, SMALL, planted, subject_in
 
 METHODS = ("attention", "leave-one-out", "random")
@@ -182,3 +186,22 @@ def test_costs_are_seconds_a_text(checkpoint: Callable[..., Path]) -> None:
     examples = tuple(Example(str(i), text) for i, text in enumerate(TEXTS))
     costs = measure_costs(model, examples, ["attention", "lime"], ())
     assert 0 < costs["attention"] < costs["lime"] < 5
+
+
+def test_a_report_on_stored_explanations_names_what_is_in_the_file(context: Context, tmp_path: Path) -> None:
+    ask = Ask(subject_in(context), METHODS, 6)
+    (heard,) = hear(context, ask)
+    fingerprint, path = heard.told[0].model, tmp_path / "told.parquet"
+    heard.told.save(path)
+    study = Agreement(Ask(instances=5, stored=str(path)))
+    told = single_finding(study, study.run(context), "", 1.0)
+    assert (told.model, told.dataset) == (fingerprint, "told.parquet: 5 texts")
+    assert told.configuration["ask"] == {"instances": 5, "stored": str(path)}
+    matched = Recovery(replace(ask, stored=str(path)))
+    finding = matched.run(context)
+    used = finding.tables["instances"]["example"].nunique()
+    assert single_finding(matched, finding, "", 1.0).dataset.startswith(
+        f"told.parquet: {used} texts, matched"
+    )
+    Explanations(replace(item, model="unknown") for item in heard.told).save(path)
+    assert single_finding(study, study.run(context), "", 1.0).model == "stored explanations"

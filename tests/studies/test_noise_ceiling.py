@@ -90,3 +90,20 @@ def test_stored_explanations_must_hold_something_to_compare(context: Context, tm
     retrained = run(one + two)
     assert set(retrained.tables["summary"]["against"]) == {MODEL}
     assert set(retrained.tables["summary"]["method"]) == set(METHODS)
+
+
+def test_a_record_is_not_compared_with_itself(context: Context, tmp_path: Path) -> None:
+    ask = Ask(subject_in(context, seeds=(0, 1)), METHODS, 24)
+    one, two = (t.told for t in hear(context, ask))
+    foreign = [replace(i, method="elsewhere", model="unknown", target=-1) for i in one.by_method("attention")]
+    again = hear(context, ask, seed_shift=3)[0].told
+    path = tmp_path / "told.parquet"
+    for told, methods in ((one + again, {"random"}), (one + two + foreign, set(METHODS))):
+        told.save(path)
+        finding = NoiseCeiling(Ask(stored=str(path))).run(context)
+        assert set(finding.tables["instances"]["method"]) == methods
+
+
+def test_at_least_one_text_is_repeated(context: Context) -> None:
+    with pytest.raises(UserError, match="at least one text, not 0"):
+        NoiseCeiling(Ask(subject_in(context), METHODS, 10), 0).run(context)

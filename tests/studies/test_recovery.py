@@ -157,5 +157,34 @@ def test_stored_explanations(context: Context, tmp_path: Path) -> None:
 def test_nothing_to_recover(context: Context) -> None:
     data = planted()
     bare = Dataset("d", {s: tuple(replace(e, rationale=None) for e in data[s]) for s in data}, data.labels)
-    with pytest.raises(UserError, match="No correctly classified text of d has a rationale"):
+    with pytest.raises(UserError, match="nothing to use of d: 0 of 5 texts are used: 5 have no rationale"):
         Recovery(Ask(subject_in(context, bare), ("attention",), 5)).run(context)
+
+
+def test_texts_are_told_apart_by_what_they_say(context: Context, tmp_path: Path) -> None:
+    """Ids of files are mostly numbers: the same id in another file is another text."""
+    ask = Ask(subject_in(context), ("leave-one-out", "random"), 12)
+    (heard,) = hear(context, ask)
+    path, others = tmp_path / "told.parquet", set(heard.told.example_ids[:3])
+    Explanations(
+        replace(i, text=i.text + " again") if i.example_id in others else i for i in heard.told
+    ).save(path)
+    finding = Recovery(replace(ask, stored=str(path))).run(context)
+    assert any("3 do not match a text of the data." in warning for warning in finding.warnings)
+    assert not others & set(finding.tables["instances"]["example"])
+    Explanations(replace(i, text_pair="again") for i in heard.told).save(path)
+    with pytest.raises(UserError, match="12 do not match"):
+        Recovery(replace(ask, stored=str(path))).run(context)
+
+
+def test_texts_without_a_label_are_not_called_wrong(context: Context) -> None:
+    data = planted()
+    for count in (2, 24):
+        bare = tuple(replace(e, label=None) if i < count else e for i, e in enumerate(data["test"]))
+        subject = subject_in(context, Dataset("d", {**data.splits, "test": bare}, data.labels))
+        study = Recovery(Ask(subject, ("leave-one-out",), 24))
+        if count == 2:
+            assert any("2 are without a usable label." in warning for warning in study.run(context).warnings)
+        else:
+            with pytest.raises(UserError, match="0 are not classified correctly, 24 are without a usable"):
+                study.run(context)

@@ -116,3 +116,30 @@ def test_measures_are_checked_by_family() -> None:
         check_measures(("kendal",), "agreement")
     with pytest.raises(UserError, match="at least one"):
         check_measures((), "recovery")
+
+
+def _null(rng: np.random.Generator, seeds: int) -> pd.DataFrame:
+    """A method that is no better than random, each seed with luck of its own."""
+    values: dict[tuple[str, int], list[float]] = {}
+    for seed in range(seeds):
+        values["a", seed] = (rng.normal() + rng.normal(size=30)).tolist()
+        values["random", seed] = [0.0] * 30
+    return _table(values)
+
+
+def test_several_seeds_are_not_pooled() -> None:
+    rng = np.random.default_rng(5)
+    tables = [against_floor(_null(rng, 3)).set_index("method") for _ in range(150)]
+    assert np.mean([table.loc["a", "p_holm"] < 0.05 for table in tables]) <= 0.10
+    assert set(tables[0]["test"]) == {"hierarchical t", "none"}
+    clear = {("a", s): (2.0 + 0.1 * s + rng.normal(size=30)).tolist() for s in range(3)}
+    found = against_floor(_table(clear | {("random", s): [0.0] * 30 for s in range(3)})).set_index("method")
+    assert found.loc["a", "p_holm"] < 0.001
+
+
+def test_one_seed_is_tested_by_wilcoxon() -> None:
+    values = np.random.default_rng(6).normal(size=20).tolist()
+    one = against_floor(_table({("a", 0): values, ("random", 0): [0.0] * 20})).set_index("method")
+    assert one["test"].to_dict() == {"a": "wilcoxon", "random": "none"}
+    unmatched = _table({("a", 0): values, ("a", 1): values, ("random", 0): [0.0] * 20}).query("seed == 0")
+    assert against_floor(unmatched).set_index("method").loc["a", "test"] == "wilcoxon"

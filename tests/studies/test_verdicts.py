@@ -15,16 +15,19 @@ def _finding(study: str, rows: list[dict], verdict: str = "They agree.") -> Find
     return Finding(study, "?", verdict, {}, {"summary": table})
 
 
-def _agreement(mean: float) -> Finding:
-    pairs = [("a", "b", mean), ("a", "random", 0.9)]  # the control must not count
-    return _finding(
-        "agreement", [{"measure": "kendall", "first": f, "second": s, "mean": m} for f, s, m in pairs]
-    )
+def _agreement(mean: float, n: int = 100, method: str = "a") -> Finding:
+    pairs = [(method, "b", mean), (method, "c", mean), (method, "random", 0.9)]  # the control must not count
+    rows = [
+        {"measure": "kendall", "first": f, "second": s, "seed": 0, "example": f"e{i}", "value": m}
+        for f, s, m in pairs
+        for i in range(n)
+    ]
+    return Finding("agreement", "?", "They agree.", {}, {"instances": pd.DataFrame(rows)})
 
 
-def _ceiling(sampling: float, model: float | None = None) -> Finding:
+def _ceiling(sampling: float, model: float | None = None, n: int = 100, method: str = "a") -> Finding:
     values = {SAMPLING: sampling, MODEL: model}
-    rows = [{"method": "a", "against": k, "mean": v} for k, v in values.items() if v is not None]
+    rows = [{"method": method, "against": k, "mean": v, "n": n} for k, v in values.items() if v is not None]
     return _finding("noise-ceiling", rows)
 
 
@@ -46,8 +49,8 @@ def _recovery(mean: float, p: float, floor: float = 0.2) -> Finding:
     )
 
 
-def _judge(*findings: Finding, aspect: str) -> Judgement:
-    (verdict,) = verdicts(["a"], {f.study: f for f in findings}, {"a": 0.01})
+def _judge(*findings: Finding, aspect: str, method: str = "a") -> Judgement:
+    (verdict,) = verdicts([method], {f.study: f for f in findings}, {method: 0.01})
     (judgement,) = [j for j in verdict.judgements if j.aspect == aspect]
     return judgement
 
@@ -92,6 +95,43 @@ def test_stability(sampling: float, model: float | None, rating: str, words: str
     assert (judged.rating, words in judged.words) == (rating, True)
 
 
+def test_too_few_texts_tell_nothing() -> None:
+    """Four texts cannot tell one test from chance, nor five three tests, as many as erasure makes here."""
+    for given, known in (((4,), False), ((5,), True)):
+        for judged in (
+            _judge(_agreement(0.9, *given), aspect="agreement"),
+            _judge(_ceiling(0.9, None, *given), aspect="stability"),
+        ):
+            assert (judged.rating != "unknown") == known
+            assert known or "too few texts" in judged.words
+            assert f"(n = {given[0]})" in judged.number
+    assert _judge(_agreement(0.9, 5), _erasure(0.45, 0.001), aspect="agreement").rating == "unknown"
+    assert _judge(_agreement(0.9, 6), _erasure(0.45, 0.001), aspect="agreement").rating != "unknown"
+    few = _judge(_agreement(0.85), _ceiling(1.0, n=3), aspect="agreement")
+    assert few.rating == "mixed", "a ceiling of three texts is none"
+
+
+def test_agreement_is_told_with_its_interval() -> None:
+    finding = _agreement(0.5)
+    table = finding.tables["instances"]
+    table["value"] += [0.1 * (i % 2) for i in range(len(table))]
+    assert _judge(finding, aspect="agreement").number == "tau 0.55 [0.54, 0.56] (n = 100) with the others"
+
+
+@pytest.mark.parametrize(
+    ("model", "rating", "words"), [(None, "unknown", ""), (0.2, "mixed", "trained again"), (0.7, "good", "")]
+)
+def test_a_method_that_does_not_sample_is_deterministic(model: float | None, rating: str, words: str) -> None:
+    judged = _judge(_ceiling(1.0, model, method="attention"), aspect="stability", method="attention")
+    assert (judged.rating, words in judged.words) == (rating, True)
+    assert "deterministic" in judged.number
+    assert SAMPLING not in judged.number
+    sampled = _judge(_ceiling(1.0, model, method="lime"), aspect="stability", method="lime")
+    assert SAMPLING in sampled.number
+    given = (_agreement(0.9, method="attention"), _ceiling(1.0, method="attention"))
+    assert "being deterministic" in _judge(*given, aspect="agreement", method="attention").number
+
+
 @pytest.mark.parametrize(
     ("finding", "rating", "words"),
     [
@@ -125,6 +165,16 @@ def test_truth(finding: Finding, rating: str, words: str) -> None:
     assert (judged.rating, words in judged.words) == (rating, True), judged
 
 
+def test_too_few_seeds_tell_nothing() -> None:
+    finding = _erasure(0.45, 0.4)
+    table = finding.tables["summary"]
+    for alone, rating in ((0.03, "unknown"), (0.2, "poor")):
+        table["test"], table["p_against_random"] = "hierarchical t", alone
+        assert _judge(finding, aspect="faithfulness").rating == rating
+    table["test"], table["p_against_random"] = "wilcoxon", 0.03
+    assert _judge(finding, aspect="faithfulness").rating == "poor"
+
+
 def test_cost_and_sentence() -> None:
     (verdict,) = verdicts(["myIG"], {}, {})
     assert verdict.sentence == "Nothing can be said of myIG here."
@@ -151,6 +201,16 @@ def _rated(method: str, **ratings: str) -> MethodVerdict:
         (
             [_rated("a", faithfulness="good", truth="good")],
             "Trust a most: the model uses the tokens named and",
+            "",
+        ),
+        (
+            [_rated("a", faithfulness="good", truth="good"), _rated("b", faithfulness="good")],
+            "Trust a and b most: the model uses the tokens named.",
+            "",
+        ),
+        (
+            [_rated("a", truth="good"), _rated("b", faithfulness="good")],
+            "Trust a and b most: each passes every test that was made of it.",
             "",
         ),
         ([_rated("a", truth="good")], "Trust a most: the tokens known to matter are found.", ""),

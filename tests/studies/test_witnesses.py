@@ -9,9 +9,10 @@ import pytest
 from rashomon.data import Dataset, Example
 from rashomon.errors import UserError
 from rashomon.explain import Explanations
+from rashomon.explain.record import UNKNOWN
 from rashomon.models.build import load_model
+from rashomon.models.labels import in_model_labels
 from rashomon.studies.context import Context
-from rashomon.studies.labels import in_model_labels
 from rashomon.studies.subject import Subject
 from rashomon.studies.witnesses import (
     Ask,
@@ -22,6 +23,7 @@ from rashomon.studies.witnesses import (
     from_stored,
     hear,
     is_signed,
+    samples,
     warnings_of,
 )
 from tests.studies.planted import planted, subject_in
@@ -137,3 +139,59 @@ def test_labels_of_the_data_become_classes_of_the_model(
     assert tuple(example.label for example in read["test"]) == (*expected, None)
     assert note in " ".join(notes) if note else not notes
     assert read.labels == known
+
+
+def test_files_of_two_seeds_can_be_joined(context: Context) -> None:
+    ask = Ask(subject_in(context), ("attention", "lime", "gradient-shap"), 6)
+    one, two = (hear(context, ask, seed_shift=shift)[0].told for shift in (0, 1))
+    heard = from_stored(one + two)
+    assert [t.told.methods for t in heard] == [ask.methods] * 2
+    assert [len(t.told) for t in heard] == [18, 18]
+    changed = [replace(i, scores=i.scores + 1) if i.method == "attention" else i for i in two]
+    with pytest.raises(UserError, match="two explanations by 'attention'"):
+        from_stored(one + changed)
+
+
+def test_scores_of_an_unknown_model_stand_beside_every_model(context: Context) -> None:
+    ask = Ask(subject_in(context, seeds=(0, 1)), ("attention", "random"), 24)
+    one, two = (t.told for t in hear(context, ask))
+    foreign = [replace(i, method="elsewhere", model=UNKNOWN, target=-1) for i in one.by_method("attention")]
+    heard = from_stored(one + foreign + two)
+    assert [set(t.told.methods) for t in heard] == [{"attention", "random", "elsewhere"}] * 2
+    assert [{i.model for i in t.told} - {UNKNOWN} for t in heard] == [{one[0].model}, {two[0].model}]
+    assert from_stored(Explanations(foreign))[0].told == Explanations(foreign)
+
+
+def test_stored_explanations_are_those_asked_for(context: Context, tmp_path: Path) -> None:
+    path = str(tmp_path / "told.parquet")
+    (whole,) = hear(context, Ask(subject_in(context), ("attention", "lime", "random"), 10))
+    whole.told.save(path)
+    (heard,) = hear(context, Ask(stored=path))
+    assert heard.told == whole.told
+    assert hear(context, Ask(methods=("lime",), stored=path))[0].told.methods == ("lime",)
+    both = hear(context, Ask(methods=("lime",), stored=path), extra=("random", "trivial"))[0].told.methods
+    assert both == ("lime", "random")
+    with pytest.raises(UserError, match="by 'lmie', only by attention, lime, random"):
+        hear(context, Ask(methods=("lmie",), stored=path))
+    (few,) = hear(context, Ask(instances=4, stored=path))
+    assert len(few.told.example_ids) == 4
+    assert len(few.told) == 12
+    assert few.notes == ("4 of the 10 stored texts are used, as asked by instances.",)
+    reversed_told = Explanations(reversed(list(whole.told)))
+    reversed_told.save(path)
+    assert set(hear(context, Ask(instances=4, stored=path))[0].told.example_ids) == set(few.told.example_ids)
+    with pytest.raises(UserError, match="At least one"):
+        hear(context, Ask(instances=0, stored=path))
+
+
+def test_a_configuration_tells_nothing_that_stored_explanations_did_not_need() -> None:
+    assert configuration_of(Ask(stored="told.parquet")) == {"instances": 500, "stored": "told.parquet"}
+    named = configuration_of(Ask(methods=("lime",), stored="told.parquet"), used=("dataset",))
+    assert named["methods"] == ["lime"]
+    assert list(named["subject"]) == ["dataset"]  # type: ignore[call-overload]
+
+
+def test_what_samples() -> None:
+    assert samples("lime")
+    assert not samples("attention")
+    assert samples("made elsewhere")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -43,10 +44,10 @@ def command(
     """
     from rashomon.report import save_report
     from rashomon.studies import AuditSettings, run_audit
+    from rashomon.studies.audit import check_names
     from rashomon.studies.witnesses import METHODS
 
     printer = Printer(output)
-    check_writable(out)
     subject = model.any_subject(data.spec(labelled=not model.checkpoint()))
     settings = AuditSettings(
         subject=subject,
@@ -55,7 +56,9 @@ def command(
         split=split,
         without=_names(without),
     )
-    audit = run_audit(store.context(), settings, command="rashomon " + " ".join(sys.argv[1:]))
+    check_names(settings)  # before a folder is made
+    check_writable(out)
+    audit = run_audit(store.context(), settings, command=shlex.join(["rashomon", *sys.argv[1:]]))
     files = save_report(audit, out)
     printer.plain(audit.summary)
     printer.table("Verdicts", ["method", "in a sentence"], [(v.method, v.sentence) for v in audit.verdicts])

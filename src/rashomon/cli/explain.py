@@ -55,9 +55,11 @@ def command(
     from rashomon.studies.witnesses import answerable, background
 
     printer = Printer(output)
+    _check_asked(texts, data)
+    if limit < 1:
+        raise UserError(f"--limit must be at least 1, not {limit}.")
     if out is not None:
         _check_format(out)
-    _check_asked(texts, data)
     context = store.context()
     chosen = [name.strip() for name in methods.split(",") if name.strip()]
     for name in chosen:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
 import time
@@ -67,8 +68,8 @@ def command(
 
     kind = studies.get(name)
     printer = Printer(output)
-    if out is not None:
-        check_writable(out)
+    if config is not None:
+        _check_alone(data, model, seeds)
     study = _from_file(kind, config) if config is not None else _about(kind(), data, model, seeds)
     asked: dict[str, Any] = {
         "instances": instances,
@@ -79,6 +80,8 @@ def command(
         asked["methods"] = tuple(part.strip() for part in methods.split(",") if part.strip())
     study = _with_values(study, {key: value for key, value in asked.items() if value is not None})
     study = _with_settings(study, settings or [])
+    if out is not None:
+        check_writable(out)
     started = time.monotonic()
     finding = study.run(store.context())
     if out is not None:
@@ -95,11 +98,29 @@ def _compact(summary: pd.DataFrame) -> pd.DataFrame:
     """Mean and interval in one column, so that a summary fits a screen."""
     if not {"mean", "low", "high"} <= set(summary.columns):
         return summary
-    figures = [
-        f"{m:.3f} [{a:.3f}, {b:.3f}]" for m, a, b in summary[["mean", "low", "high"]].itertuples(index=False)
-    ]
+    figures = [_figure(*row) for row in summary[["mean", "low", "high"]].itertuples(index=False)]
     together = summary.assign(mean=figures).rename(columns={"mean": "mean [95 %]"})
     return together.drop(columns=["low", "high", "std"], errors="ignore")
+
+
+def _figure(mean: float, low: float, high: float) -> str:
+    if math.isnan(mean):
+        return "undefined"
+    return f"{mean:.3f}" if math.isnan(low) else f"{mean:.3f} [{low:.3f}, {high:.3f}]"
+
+
+def _check_alone(data: DataOptions, model: ModelOptions, seeds: int | None) -> None:
+    """A file holds the whole configuration: an option beside it would be passed over in silence."""
+    given = ["--seeds"] if seeds is not None else []
+    for group in (data, model):
+        usual = type(group)()
+        for f in fields(group):
+            if getattr(group, f.name) != getattr(usual, f.name):
+                given.append(
+                    f.metadata["names"][0] if f.metadata["names"] else f"--{f.name.replace('_', '-')}"
+                )
+    if given:
+        raise UserError(f"{given[0]} cannot be given beside --config: change it in the file, or with --set.")
 
 
 def _from_file(kind: type[Study], config: Path) -> Study:
@@ -124,6 +145,8 @@ def _about(study: Any, data: DataOptions, model: ModelOptions, seeds: int | None
     """The study of the asked model and texts; what was not said stays as the study has it."""
     own: Subject = study.ask.subject if _has(study, "ask") else study.subject
     dataset = data.spec(labelled=not model.checkpoint(), usual=own.dataset.name)
+    if seeds is not None and seeds < 1:
+        raise UserError(f"A study needs at least one seed, not {seeds}.")
     several = next((name for name in ("seeds", "other_seeds") if _has(study, name)), None)
     count = range(seeds) if seeds is not None and several is None else own.seeds
     subject = model.any_subject(dataset, tuple(count), study.base_training)
@@ -136,8 +159,6 @@ def _about(study: Any, data: DataOptions, model: ModelOptions, seeds: int | None
 
 def _so_many(known: tuple[int, ...], count: int) -> tuple[int, ...]:
     """The first seeds of a study, and where it has fewer, further ones."""
-    if count < 1:
-        raise UserError(f"A study needs at least one seed, not {count}.")
     further = (seed for seed in range(len(known) + count + 1) if seed and seed not in known)
     return (*known, *further)[:count]
 

@@ -89,6 +89,9 @@ def kendall_top(a: Ragged, b: Ragged, k: Top) -> Floats:
     A token outside a method's own top k is tied, for that method, with all others outside, below the top k.
     Inside the top k scores keep their order and their ties. With k of at least the text's length this is
     plain tau-b. Of equal scores at the border the first token of the text is inside.
+
+    Where each method names one token, there is no order to compare: the value is 1 if it is the same token, and
+    -1 if not, which is what tau-b says of the two tokens.
     """
     check_same_rows(a, b)
     counts = top_count(a.lengths, k)
@@ -97,7 +100,8 @@ def kendall_top(a: Ragged, b: Ragged, k: Top) -> Floats:
     # ranks from 1 inside the top, 0 outside: the order of the scores, whatever their sign
     lifted_a = a.with_values(np.where(top_a, 1.0 + average_ranks(a), 0.0)).select(union)
     lifted_b = b.with_values(np.where(top_b, 1.0 + average_ranks(b), 0.0)).select(union)
-    return _where_defined(a, b, kendall(lifted_a, lifted_b))
+    alone = a.sum(union) == 1  # tau-b is undefined on one token, yet the methods agree on it
+    return _where_defined(a, b, np.where(alone, 1.0, kendall(lifted_a, lifted_b)))
 
 
 @measure("kendall-nonzero", bounds=(-1, 1), better="higher", family="agreement", undefined=SILENT)
@@ -166,7 +170,13 @@ def _register_tops() -> None:
     for label, k in TOPS.items():
         size = f"{k:.0%}" if isinstance(k, float) else str(k)
         named = [
-            (f"kendall-top-{label}", kendall_top, -1, f"Tau-b on the tokens in either method's top {size}."),
+            (
+                f"kendall-top-{label}",
+                kendall_top,
+                -1,
+                f"Tau-b on the tokens in either method's top {size}; "
+                "1 where both name the same single token.",
+            ),
             (f"overlap-top-{label}", overlap_top, 0, f"Share of the top {size} that both methods name."),
             (f"rank-top-{label}", rank_agreement, 0, f"Share of the top {size} places with the same token."),
             (f"sign-top-{label}", sign_top, 0, f"Share of the top {size} named by both with the same sign."),

@@ -203,19 +203,24 @@ def _shared(examples: Mapping[str, Any], audit: Audit) -> dict[str, Any]:
 
 def _all_warnings(audit: Audit, chapters: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
     """(text, where it comes from, anchor), each once; warnings of single explanations with their number."""
-    rows = [(warning, "", "") for warning in audit.warnings]
+    told_by: dict[str, list[dict[str, Any]]] = {warning: [] for warning in audit.warnings}
     for chapter in chapters:
         for view in chapter["findings"]:
-            rows += [(warning, view["title"], view["id"]) for warning in view["finding"].warnings]
+            for warning in dict.fromkeys(view["finding"].warnings):
+                told_by.setdefault(warning, []).append(view)
+    rows = [
+        (warning, ", ".join(dict.fromkeys(view["title"] for view in views)), views[0]["id"] if views else "")
+        for warning, views in told_by.items()
+    ]
     counts: dict[str, dict[str, int]] = {}
     for item in audit.explanations:
         for warning in item.warnings:
             methods = counts.setdefault(warning, {})
             methods[item.method] = methods.get(item.method, 0) + 1
     for warning, methods in counts.items():
-        told = ", ".join(f"{method} on {count:,}" for method, count in methods.items())
-        rows.append((warning, f"{told} of the examples", "examples"))
-    return list(dict.fromkeys(rows))
+        where = ", ".join(f"{method} on {count:,}" for method, count in methods.items())
+        rows.append((warning, f"{where} of the examples", "examples"))
+    return rows
 
 
 def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:

@@ -71,7 +71,7 @@ class Agreement(Study):
 
     def run(self, context: Context) -> Finding:
         check_measures(self.measures, "agreement")
-        heard = hear(context, self.ask, extra=() if self.ask.stored else (FLOOR,))
+        heard = hear(context, self.ask, extra=(FLOOR,))
         methods = [m for m in heard[0].told.methods if m != FLOOR]
         if len(methods) < 2:
             raise UserError("Agreement needs at least two methods that can explain the model.")

@@ -9,25 +9,34 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from rashomon.data import Dataset, Example, words_of
 from rashomon.errors import UserError, unknown_name
 from rashomon.explain import Explanations, explain, explainers
 from rashomon.models.base import Model
+from rashomon.models.labels import in_model_labels
 from rashomon.progress import progress, silence
 from rashomon.runs.store import library_versions
 from rashomon.studies.agreement import Agreement, mean_by_example
 from rashomon.studies.base import Audit, Finding, Study
 from rashomon.studies.context import Context
 from rashomon.studies.erasure import Erasure
-from rashomon.studies.labels import in_model_labels
 from rashomon.studies.necessity import Necessity, uniform_twin
 from rashomon.studies.noise_ceiling import NoiseCeiling, other_seeds
 from rashomon.studies.recovery import Recovery, has_rationale, marks_of
 from rashomon.studies.subject import Subject
 from rashomon.studies.trial import TRIAL, WITHOUT_TRAINING, attention_trial
 from rashomon.studies.verdicts import overall, verdicts
-from rashomon.studies.witnesses import METHODS, Ask, answerable, background, configuration_of, draw
+from rashomon.studies.witnesses import (
+    METHODS,
+    Ask,
+    about_stored,
+    answerable,
+    background,
+    configuration_of,
+    draw,
+)
 
 REPEATED = 50  # texts explained again for the noise ceiling, which is a mean and needs no more
 TIMED_TEXTS = 8
@@ -50,7 +59,7 @@ class AuditSettings:
 def run_audit(context: Context, settings: AuditSettings, command: str = "rashomon audit") -> Audit:
     """Carry out the studies that fit and judge every method by them."""
     started = time.monotonic()
-    _check(settings)
+    check_names(settings)
     data = context.dataset(settings.subject.dataset)
     warnings: list[str] = []
     settings = replace(settings, split=_split(data, settings.split, warnings))
@@ -85,7 +94,7 @@ def run_audit(context: Context, settings: AuditSettings, command: str = "rashomo
     )
 
 
-def _check(settings: AuditSettings) -> None:
+def check_names(settings: AuditSettings) -> None:
     """Wrong names are told before any work is done."""
     for method in settings.methods:
         explainers.get(method)
@@ -195,15 +204,29 @@ def _marked_spans(example: Example) -> list[tuple[int, int, int]]:
     ]
 
 
+def _studied(study: Any, finding: Finding) -> tuple[str, str]:
+    """The model and the data of one study; those of stored explanations are what their file says."""
+    ask: Ask | None = getattr(study, "ask", None)
+    subject: Subject = ask.subject if ask is not None else study.subject
+    if ask is None or ask.stored is None:
+        models = getattr(study, "encoders", ()) or (subject.describe(),)
+        datasets = getattr(study, "datasets", ()) or (subject.dataset.name,)
+        return ", ".join(models), ", ".join(datasets)
+    model, texts = about_stored(ask.stored)
+    texts += f": {finding.tables['instances']['example'].nunique()} texts"
+    also_used = finding.configuration["ask"].get("subject", {})
+    if "dataset" in also_used:
+        texts += f", matched with {subject.dataset.name}"
+    return subject.describe() if "checkpoint" in also_used else model, texts
+
+
 def single_finding(study: Study, finding: Finding, command: str, seconds: float) -> Audit:
     """One study as a report of its own."""
-    subject: Subject = study.ask.subject if hasattr(study, "ask") else study.subject  # type: ignore[attr-defined]
-    models = getattr(study, "encoders", ()) or (subject.describe(),)
-    datasets = getattr(study, "datasets", ()) or (subject.dataset.name,)
+    model, dataset = _studied(study, finding)
     return Audit(
         title=finding.question,
-        model=", ".join(models),
-        dataset=", ".join(datasets),
+        model=model,
+        dataset=dataset,
         summary=finding.verdict,
         verdicts=(),
         findings=(finding,),

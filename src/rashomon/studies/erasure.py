@@ -49,7 +49,7 @@ class Erasure(Study):
             raise UserError(
                 "Erasure asks the model again: give the model that the stored explanations are of."
             )
-        heard = hear(context, self.ask, extra=() if self.ask.stored else FLOORS)
+        heard = hear(context, self.ask, extra=FLOORS)
         if self.ask.stored is not None:
             heard = [_with_model(context, self.ask, testimony) for testimony in heard]
         instances = pd.concat([self._instances(t) for t in heard], ignore_index=True)
@@ -58,7 +58,7 @@ class Erasure(Study):
             study=self.name,
             question=self.question,
             verdict=_verdict(summary),
-            configuration=configuration_of(self),
+            configuration=configuration_of(self, used=("dataset", "checkpoint", "seeds")),
             tables={"summary": summary, "instances": instances},
             figures=tuple(_curve(instances, measure) for measure in ("comprehensiveness", "sufficiency")),
             warnings=warnings_of(heard),

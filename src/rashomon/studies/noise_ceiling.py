@@ -14,13 +14,13 @@ import numpy as np
 import pandas as pd
 
 from rashomon.errors import UserError
-from rashomon.explain import Explanations, make_explainer
+from rashomon.explain import Explanations
 from rashomon.measures.agreement import kendall
 from rashomon.measures.base import Floats, Ragged
 from rashomon.studies.base import Distributions, Finding, Study, studies
 from rashomon.studies.context import Context
 from rashomon.studies.tables import number, ranked_rows, spread_by_method, summarise_by
-from rashomon.studies.witnesses import Ask, Testimony, configuration_of, hear, warnings_of
+from rashomon.studies.witnesses import Ask, Testimony, configuration_of, hear, samples, warnings_of
 
 SAMPLING, MODEL = "another sampling seed", "another model seed"
 SHIFT = 1000  # how far the second sampling seed lies from the first
@@ -37,6 +37,8 @@ class NoiseCeiling(Study):
     repeated: int | None = None  # how many of the texts are explained again; None: all
 
     def run(self, context: Context) -> Finding:
+        if self.repeated is not None and self.repeated < 1:
+            raise UserError(f"The noise ceiling repeats at least one text, not {self.repeated}.")
         first = [_only(testimony, self.repeated) for testimony in hear(context, self.ask)]
         notes: list[str] = []
         if self.ask.stored is not None:
@@ -64,7 +66,7 @@ class NoiseCeiling(Study):
         parts = []
         for testimony in first:
             assert testimony.model is not None
-            noisy = [method for method in testimony.told.methods if make_explainer(method).stochastic]
+            noisy = [method for method in testimony.told.methods if samples(method)]
             again = context.explanations(
                 testimony.model,
                 testimony.examples,
@@ -125,19 +127,27 @@ def _among_stored(heard: list[Testimony], notes: list[str]) -> list[pd.DataFrame
     """Each account of a file against the next: of the same model under another seed, or of another model."""
     parts = []
     for turn, (one, other) in enumerate(pairwise(heard)):
-        if {item.model for item in one.told} != {item.model for item in other.told}:
-            parts += _same_class(turn, one.told, other.told, notes)
+        first, second = _unshared(one.told, other.told)
+        if {item.model for item in first} != {item.model for item in second}:
+            parts += _same_class(turn, first, second, notes)
             continue
-        for method in one.told.methods:
-            if method in other.told.methods:
-                told = [testimony.told.by_method(method) for testimony in (one, other)]
-                parts.append(_compared(turn, SAMPLING, *told))
+        for method in first.methods:
+            if method in second.methods:
+                parts.append(_compared(turn, SAMPLING, first.by_method(method), second.by_method(method)))
+    parts = [part for part in parts if len(part)]
     if not parts:
         raise UserError(
             "The noise ceiling compares a method with itself: stored explanations must hold the same texts "
             "explained twice, under two seeds or of two models that predict the same classes."
         )
     return parts
+
+
+def _unshared(one: Explanations, other: Explanations) -> tuple[Explanations, Explanations]:
+    """Without the records that are part of both accounts: what is the same record has not been repeated."""
+    shared = {id(item) for item in one} & {id(item) for item in other}
+    first, second = (told.where(lambda item: id(item) not in shared) for told in (one, other))
+    return first, second
 
 
 def _compared(seed: int, against: str, first: Explanations, second: Explanations) -> pd.DataFrame:

@@ -60,7 +60,7 @@ class Recovery(Study):
 
     def run(self, context: Context) -> Finding:
         check_measures(self.measures, "recovery")
-        heard = hear(context, self.ask, extra=() if self.ask.stored else (FLOOR,))
+        heard = hear(context, self.ask, extra=(FLOOR,))
         data = context.dataset(self.ask.subject.dataset)
         parts, notes = [], []
         for testimony in heard:
@@ -70,7 +70,7 @@ class Recovery(Study):
             notes += why
             parts += [self._instances(testimony.seed, told) for told in _by_method(usable)]
         if not parts:
-            raise UserError(f"No correctly classified text of {data.name} has a rationale to recover.")
+            raise UserError(f"Recovery has nothing to use of {data.name}: {' '.join(dict.fromkeys(notes))}")
         instances = pd.concat(parts, ignore_index=True)
         summary = against_floor(instances)
         main = headline("average-precision", self.measures)
@@ -78,7 +78,7 @@ class Recovery(Study):
             study=self.name,
             question=self.question,
             verdict=_verdict(summary, main),
-            configuration=configuration_of(self),
+            configuration=configuration_of(self, used=("dataset",)),
             tables={"summary": summary, "instances": instances},
             figures=(_figure(instances, main),),
             warnings=(*dict.fromkeys(notes), *warnings_of(heard)),
@@ -118,19 +118,27 @@ def _usable(
 ) -> tuple[list[Pair], list[str]]:
     """Explanations of texts with a rationale that the model classifies correctly, and what was left out."""
     ids = told.aligned().example_ids
-    bare = {i for i in ids if i not in by_id or not has_rationale(by_id[i])}
-    wrong = {
-        item.example_id
-        for item in told
-        if item.example_id in by_id and not _is_right(item, by_id[item.example_id], labels)
-    } - bare
-    used = [i for i in ids if i not in bare | wrong]
-    kept = set(used)
-    note = (
-        f"{len(used)} of {len(ids)} texts are used: {len(bare)} have no rationale, "
-        f"{len(wrong)} are not classified correctly."
-    )
-    return [(item, by_id[item.example_id]) for item in told if item.example_id in kept], [note]
+    kept = set(ids)
+    strange = {i.example_id for i in told if not _is_of(i, by_id.get(i.example_id))} & kept
+    kept -= strange
+    bare = {i for i in kept if not has_rationale(by_id[i])}
+    kept -= bare
+    pairs = [(item, by_id[item.example_id]) for item in told if item.example_id in kept]
+    # An explanation that does not say which class it is of is taken at its word, so it needs no label.
+    unlabelled = {e.id for item, e in pairs if item.target != UNKNOWN_TARGET and e.label is None}
+    kept -= unlabelled
+    wrong = {e.id for item, e in pairs if e.id in kept and not _is_right(item, e, labels)}
+    kept -= wrong
+    why = [f"{len(bare)} have no rationale", f"{len(wrong)} are not classified correctly"]
+    why += [f"{len(unlabelled)} are without a usable label"] if unlabelled else []
+    why += [f"{len(strange)} do not match a text of the data"] if strange else []
+    note = f"{len(kept)} of {len(ids)} texts are used: {', '.join(why)}."
+    return [pair for pair in pairs if pair[1].id in kept], [note]
+
+
+def _is_of(item: Explanation, example: Example | None) -> bool:
+    """Ids of files are often mere numbers, so that only the text tells whether two files speak of the same."""
+    return example is not None and (item.text, item.text_pair) == (example.text, example.text_pair)
 
 
 def _is_right(item: Explanation, example: Example, labels: Sequence[str]) -> bool:

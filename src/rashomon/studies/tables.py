@@ -13,6 +13,8 @@ from rashomon.measures import measures
 from rashomon.measures.base import Family, family_of
 from rashomon.measures.significance import (
     Alternative,
+    Comparison,
+    hierarchical_test,
     holm_bonferroni,
     summarise_seed_columns,
     summarise_seeds,
@@ -73,27 +75,36 @@ def against_floor(
 ) -> pd.DataFrame:
     """Figures by measure and method, each method tested against the random control on the same texts.
 
-    One-sided Wilcoxon signed-rank tests, Holm-adjusted over the family of methods and measures. A method that equals
-    the control on every text does not beat it (p = 1); without a control there is no test (NaN).
+    One-sided tests, Holm-adjusted over the family of methods and measures: Wilcoxon's signed-rank test over the texts
+    of one seed; of several seeds the hierarchical test, since texts of one seed share its luck. ``test`` says which.
+    A method that equals the control on every text does not beat it (p = 1); without a control there is no test (NaN).
     """
     summary = summarise_by(instances, ["measure", "method"])
     by_text = {
         names: group.set_index(["seed", "example"])["value"]
         for names, group in instances.groupby(["measure", "method"], sort=False)
     }
-    p_values = []
+    tests, p_values = [], []
     for measure, method in zip(summary["measure"], summary["method"], strict=True):
         floor = by_text.get((measure, FLOOR))
         if method in controls or floor is None:
+            tests.append("none")
             p_values.append(np.nan)
             continue
-        pair = pd.concat([by_text[(measure, method)], floor], axis=1, join="inner").dropna().to_numpy()
-        if len(pair) and (pair[:, 0] == pair[:, 1]).all():
-            p_values.append(1.0)
-        else:
-            side: Alternative = "less" if measure in lower_is_better else "greater"
-            p_values.append(wilcoxon_test(pair[:, 0], pair[:, 1], alternative=side).p)
-    return summary.assign(p_against_random=p_values, p_holm=holm_bonferroni(p_values).p)
+        difference = (by_text[(measure, method)] - floor).dropna()
+        tested = _paired_test(difference, "less" if measure in lower_is_better else "greater")
+        tests.append(tested.test)
+        p_values.append(1.0 if len(difference) and (difference == 0).all() else tested.p)
+    return summary.assign(test=tests, p_against_random=p_values, p_holm=holm_bonferroni(p_values).p)
+
+
+def _paired_test(difference: pd.Series[float], side: Alternative) -> Comparison:
+    """``difference`` by seed and text."""
+    groups = [group.to_numpy() for _, group in difference.groupby(level="seed")]
+    if len(groups) > 1:
+        return hierarchical_test(groups, side)
+    values = difference.to_numpy()
+    return wilcoxon_test(values, np.zeros_like(values), side)
 
 
 def ranked_rows(table: pd.DataFrame, defined: bool = True) -> list[Row]:

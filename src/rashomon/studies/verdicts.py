@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from rashomon.measures.significance import HIERARCHICAL
 from rashomon.studies.base import Finding, Judgement, MethodVerdict
 from rashomon.studies.erasure import FLOORS
 from rashomon.studies.noise_ceiling import MODEL, SAMPLING
-from rashomon.studies.tables import FLOOR, Row, capitalised, number, ranked_rows
+from rashomon.studies.tables import FLOOR, Row, capitalised, number, ranked_rows, summary_row
+from rashomon.studies.witnesses import samples
 
 CLOSE_TO_CEILING = 0.8  # share of a method's agreement with itself that counts as agreeing with others
 SOME_AGREEMENT = 0.3  # tau; below it a ceiling is too low to say anything, too
@@ -51,35 +53,61 @@ def _join(parts: Sequence[str]) -> str:
 def _agreement(method: str, findings: Mapping[str, Finding]) -> Judgement | None:
     if "agreement" not in findings:
         return None
-    table = findings["agreement"].tables["summary"]
-    own = table[
-        (table["measure"] == "kendall")
-        & ((table["first"] == method) | (table["second"] == method))
-        & (table["first"] != FLOOR)
-        & (table["second"] != FLOOR)
-    ].dropna(subset=["mean"])
-    if own.empty:
+    row = _with_others(method, findings["agreement"])
+    if row is None:
         return Judgement("agreement", "unknown", "cannot be compared", "undefined")
-    mean = float(own["mean"].mean())
-    against, ceiling = _ceiling(method, findings)
-    text = f"tau {mean:.2f} with the others" + (
-        f", {ceiling:.2f} with itself under {against}" if against else ""
-    )
-    if against and ceiling >= SOME_AGREEMENT and mean >= CLOSE_TO_CEILING * ceiling:
+    text, mean = f"tau {_counted(row)} with the others", row["mean"]
+    if _too_few(row, _family(findings)):
+        return Judgement("agreement", "unknown", "was compared on too few texts to tell", text)
+    ceiling, how = _ceiling(method, findings)
+    text += f", {how}" if how else ""
+    if ceiling >= SOME_AGREEMENT and mean >= CLOSE_TO_CEILING * ceiling:
         return Judgement("agreement", "good", "agrees with the others about as well as with itself", text)
     if mean >= SOME_AGREEMENT:
         return Judgement("agreement", "mixed", "partly agrees with the others", text)
     return Judgement("agreement", "poor", "tells another story than the others", text)
 
 
-def _ceiling(method: str, findings: Mapping[str, Finding]) -> tuple[str, float]:
-    """The agreement with itself under another model seed, or another sampling seed where there is no other."""
+def _with_others(method: str, finding: Finding) -> Row | None:
+    """Tau with the other methods: of every text the mean over pairs, and of those n, mean and interval."""
+    table = finding.tables["instances"]
+    own = table[
+        (table["measure"] == "kendall")
+        & ((table["first"] == method) | (table["second"] == method))
+        & (table["first"] != FLOOR)
+        & (table["second"] != FLOOR)
+    ].dropna(subset=["value"])
+    texts = own.groupby(["seed", "example"])["value"].mean()
+    groups = [group.to_numpy() for _, group in texts.groupby(level="seed")]
+    return dict(summary_row(groups)) if groups else None
+
+
+def _counted(row: Row) -> str:
+    return f"{number(row)} (n = {int(row['n'])})"
+
+
+def _family(findings: Mapping[str, Finding]) -> int:
+    """How many tests faithfulness is one of, which decides how many texts a verdict needs."""
+    return int(findings["erasure"].tables["summary"]["p_holm"].notna().sum()) if "erasure" in findings else 1
+
+
+def _too_few(row: Row, family: int) -> bool:
+    """Whether a method that won on every text would still not stand out among so many tests."""
+    return 0.5 ** int(row["n"]) * max(family, 1) >= LEVEL
+
+
+def _ceiling(method: str, findings: Mapping[str, Finding]) -> tuple[float, str]:
+    """The agreement with itself, and in words: under another model seed, or where there is none, sampled again."""
     if "noise-ceiling" in findings:
         for against in (MODEL, SAMPLING):
             row = _self_row(method, findings["noise-ceiling"], against)
-            if row is not None:
-                return against, float(row["mean"])
-    return "", float("nan")
+            if row is None or _too_few(row, _family(findings)):
+                continue
+            how = f"{_counted(row)} with itself under {against}"
+            if against == SAMPLING and not samples(method):
+                how = "1.00 with itself, being deterministic"
+            return float(row["mean"]), how
+    return float("nan"), ""
 
 
 def _self_row(method: str, finding: Finding, against: str) -> Row | None:
@@ -89,14 +117,24 @@ def _self_row(method: str, finding: Finding, against: str) -> Row | None:
 
 
 def _stability(method: str, findings: Mapping[str, Finding]) -> Judgement | None:
-    """By repetition on the same model; another model may rightly be explained in another way, which is only said."""
+    """By repetition on the same model; another model may rightly be explained in another way, which is only said.
+
+    A method that does not sample repeats itself by definition, which is no test that it has passed.
+    """
     if "noise-ceiling" not in findings:
         return None
-    rows = {a: _self_row(method, findings["noise-ceiling"], a) for a in (SAMPLING, MODEL)}
-    found = {against: float(row["mean"]) for against, row in rows.items() if row is not None}
-    if not found:
+    varied = (SAMPLING, MODEL) if samples(method) else (MODEL,)
+    rows = {a: _self_row(method, findings["noise-ceiling"], a) for a in varied}
+    known = {against: row for against, row in rows.items() if row is not None}
+    said = [f"tau {_counted(row)} under {against}" for against, row in known.items()]
+    text = ", ".join(said if samples(method) else ["deterministic", *said])
+    found = {a: float(row["mean"]) for a, row in known.items() if not _too_few(row, _family(findings))}
+    if not found and not samples(method):
+        return Judgement("stability", "unknown", "is deterministic: sampling again changes nothing", text)
+    if not known:
         return Judgement("stability", "unknown", "cannot be repeated", "undefined")
-    text = ", ".join(f"tau {value:.2f} under {against}" for against, value in found.items())
+    if not found:
+        return Judgement("stability", "unknown", "was repeated on too few texts to tell", text)
     again, elsewhere = found.get(SAMPLING), found.get(MODEL)
     if again is not None and again < SHAKY:
         return Judgement("stability", "poor", "changes when it is sampled again", text)
@@ -104,7 +142,12 @@ def _stability(method: str, findings: Mapping[str, Finding]) -> Judgement | None
         return Judgement("stability", "mixed", "partly repeats itself", text)
     if elsewhere is not None and elsewhere < SHAKY:
         return Judgement("stability", "mixed", "changes when the model is trained again", text)
-    return Judgement("stability", "good", "repeats itself", text)
+    words = (
+        "repeats itself"
+        if samples(method)
+        else "is deterministic and mostly stands when the model is retrained"
+    )
+    return Judgement("stability", "good", words, text)
 
 
 def _faithfulness(method: str, findings: Mapping[str, Finding]) -> Judgement | None:
@@ -138,10 +181,13 @@ def _tested(aspect: str, done: str, row: Row, family: int, text: str) -> Judgeme
         return None
     if row["p_holm"] != row["p_holm"]:
         return Judgement(aspect, "unknown", "was not compared with a random order", text)
-    if 0.5 ** int(row["n"]) * family >= LEVEL:  # even if it won on every text
+    if _too_few(row, family):
         return Judgement(
             aspect, "unknown", "was tried on too few texts to tell", f"{text}, n = {int(row['n'])}"
         )
+    if row.get("test") == HIERARCHICAL and row["p_against_random"] < LEVEL:
+        # It wins on its own and not among so many tests, which two or three seeds can hardly bring about.
+        return Judgement(aspect, "unknown", "was tried on too few seeds to tell", text)
     words = {
         "erased": "does not beat a random order when its tokens are erased",
         "found": "finds the tokens known to matter no better than a random order",
@@ -193,9 +239,13 @@ def overall(judged: Sequence[MethodVerdict], findings: Mapping[str, Finding]) ->
     if not any(known.values()):
         parts.append("Nothing could be tested that says which method to trust.")
     elif trusted:
-        tests = {aspect for method in trusted for aspect in known[method]}
-        reasons = [reason for aspect, reason in _REASONS.items() if aspect in tests]
-        parts.append(f"Trust {_join(trusted)} most: {_join(reasons)}.")
+        reasons = [
+            reason
+            for aspect, reason in _REASONS.items()
+            if all(aspect in known[method] for method in trusted)
+        ]
+        why = _join(reasons) if reasons else "each passes every test that was made of it"
+        parts.append(f"Trust {_join(trusted)} most: {why}.")
     else:
         parts.append(
             "No method passes every test that was made, so none should be shown without its caveats."

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
+import zlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
 from rashomon.data import Dataset, Example
 from rashomon.errors import UserError
 from rashomon.explain import Explanation, Explanations, explainers, make_explainer
+from rashomon.explain.record import UNKNOWN
 from rashomon.measures.base import Ragged
 from rashomon.models.base import Model
+from rashomon.models.labels import in_model_labels
 from rashomon.runs.spec import to_plain
 from rashomon.studies.context import Context
-from rashomon.studies.labels import in_model_labels
 from rashomon.studies.subject import Subject
 from rashomon.training.train import Trained
 
@@ -35,7 +38,10 @@ BACKGROUND = 64  # training examples from which references are drawn
 
 @dataclass(frozen=True)
 class Ask:
-    """Which texts of which subject are explained by which methods."""
+    """Which texts of which subject are explained by which methods.
+
+    Of stored explanations all methods are heard, unless others than the usual ones are named.
+    """
 
     subject: Subject = field(default_factory=Subject)
     methods: tuple[str, ...] = METHODS
@@ -66,10 +72,11 @@ class Testimony:
 
 def hear(context: Context, ask: Ask, extra: Sequence[str] = (), seed_shift: int = 0) -> list[Testimony]:
     """Explanations for every seed of the subject. ``extra`` methods (controls) are asked too."""
+    if ask.stored is not None:
+        told = _asked_for(Explanations.load(ask.stored), ask, extra)
+        return [_at_most(testimony, ask.instances) for testimony in from_stored(told)]
     for method in ask.methods:
         explainers.get(method)  # a wrong name is told before any work is done
-    if ask.stored is not None:
-        return from_stored(Explanations.load(ask.stored))
     data = context.dataset(ask.subject.dataset)
     heard = []
     for seed, trained in zip(ask.subject.seeds, context.models(ask.subject), strict=False):
@@ -98,16 +105,57 @@ def _testimony(
     return Testimony(seed, trained.model, examples, told, (*notes, *left_out), behind)
 
 
+def _asked_for(told: Explanations, ask: Ask, extra: Sequence[str]) -> Explanations:
+    """What the asked methods say, and the controls where the file has them."""
+    if ask.methods == METHODS or not told:
+        return told
+    for method in ask.methods:
+        if method not in told.methods:
+            raise UserError(
+                f"{ask.stored} has no explanations by {method!r}, only by {', '.join(told.methods)}."
+            )
+    return told.where(method={*ask.methods, *extra})
+
+
+def _at_most(testimony: Testimony, count: int) -> Testimony:
+    """So many of the texts, by a hash of their ids: accounts of the same texts keep the same ones."""
+    if count < 1:
+        raise UserError(f"At least one text must be explained, not {count}.")
+    ids = testimony.told.aligned().example_ids
+    if len(ids) <= count:
+        return testimony
+    chosen = set(sorted(ids, key=lambda i: (zlib.crc32(i.encode("utf-8", "replace")), i))[:count])
+    note = f"{count} of the {len(ids)} stored texts are used, as asked by instances."
+    return replace(testimony, told=testimony.told.where(example_id=chosen), notes=(*testimony.notes, note))
+
+
 def from_stored(told: Explanations) -> list[Testimony]:
-    """Explanations made earlier. Where a method explains a text twice, models and then seeds are told apart."""
+    """Explanations made earlier. Where a method explains a text twice, models and then seeds are told apart.
+
+    Scores of an unknown model, made elsewhere, are put beside those of every model.
+    """
     if not told:
         raise UserError("The stored explanations are empty.")
+    told = _without_copies(told)
     parts = [told]
     if _repeats(told):
-        models = _distinct(item.model for item in told)
-        parts = [Explanations(item for item in told if item.model == model) for model in models]
+        models = _distinct(item.model for item in told if item.model != UNKNOWN) or [UNKNOWN]
+        parts = [Explanations(i for i in told if i.model in (model, UNKNOWN)) for model in models]
     parts = [split for part in parts for split in (_by_seed(part) if _repeats(part) else [part])]
     return [Testimony(number, None, (), part, _incomplete(part)) for number, part in enumerate(parts)]
+
+
+def _without_copies(told: Explanations) -> Explanations:
+    """Files made with two seeds and then joined hold twice what does not depend on the seed."""
+    seen: dict[tuple[str, str, str], list[Explanation]] = {}
+    kept = []
+    for item in told:
+        same = seen.setdefault((item.example_id, item.method, item.model), [])
+        if item.seed is None and item in same:
+            continue
+        same.append(item)
+        kept.append(item)
+    return Explanations(kept)
 
 
 def _repeats(told: Explanations) -> bool:
@@ -179,11 +227,32 @@ def is_signed(method: str) -> bool:
     return explainers.get(method).signed if method in explainers else True
 
 
-def configuration_of(study: object) -> dict[str, object]:
-    """The settings in plain types, without a specification of a model that was not built from one."""
+def samples(method: str) -> bool:
+    """Whether a method draws at random. Of what is unknown to us it must be assumed."""
+    return make_explainer(method).stochastic if method in explainers else True
+
+
+def about_stored(path: str) -> tuple[str, str]:
+    """The model and the texts of a report on stored explanations, as their records know them."""
+    models = _distinct(item.model for item in Explanations.load(path) if item.model != UNKNOWN)
+    return ", ".join(models) or "stored explanations", Path(path).name
+
+
+def configuration_of(study: object, used: Collection[str] = ()) -> dict[str, object]:
+    """The settings in plain types, without a specification of a model that was not built from one.
+
+    A study of stored explanations leaves out what it did not look at; ``used`` are parts of the subject that it did.
+    """
     plain = to_plain(study)
     assert isinstance(plain, dict)
-    subject = plain.get("ask", plain).get("subject", {})
+    ask = plain.get("ask", plain)
+    subject = ask.get("subject", {})
+    if ask.get("stored") is not None:
+        del ask["subject"], ask["split"]
+        if ask["methods"] == list(METHODS):
+            del ask["methods"]
+        if used:
+            ask["subject"] = subject = {name: subject[name] for name in used}
     if subject.get("checkpoint") is not None:
         for unused in ("model", "training"):
             subject.pop(unused, None)

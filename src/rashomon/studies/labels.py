@@ -1,1 +1,0 @@
-from rashomon.models.labels import in_model_labels as in_model_labels
