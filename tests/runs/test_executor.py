@@ -189,7 +189,7 @@ def test_cluster_backends(backend: str, module: str) -> None:
 
 
 INTERRUPTED = """
-import os, sys, time
+import os, signal, sys, time
 from functools import partial
 from pathlib import Path
 from rashomon.runs.executor import run_tasks
@@ -198,6 +198,7 @@ def sleep(folder):
     (Path(folder) / str(os.getpid())).touch()
     time.sleep(60)
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background inherits its being ignored
 run_tasks([partial(sleep, sys.argv[1])] * 2, workers=2)
 """
 
