@@ -147,7 +147,7 @@ class ModelOptions:
     patience: Number = option(None, "Epochs without improvement before training stops.")
     least_gain: Real = option(None, "An improvement smaller than this does not renew the patience.")
     select: Text = option(None, "Which dev figure picks the epoch: f1, accuracy, roc-auc or loss.")
-    seed: list[int] = option([], "Seed of the training. May be repeated for several models.", "--seed")
+    seed: list[int] = option([], "Seed of the training, and of what is drawn. May be repeated for several models.", "--seed")
 
     def subject(
         self,
