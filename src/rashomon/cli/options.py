@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import Field, dataclass, fields, replace
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -90,7 +90,7 @@ class DataOptions:
             )
         if self.train is None and (self.dev or self.test):
             raise UserError("--dev and --test go with --train; for one file to split, use --data.")
-        planted = _typed(self, ("classes", "placement", "strength", "lexicon"))
+        planted = typed(self, ("classes", "placement", "strength", "lexicon"))
         if planted and (self.data or self.train):
             raise UserError(f"{planted[0]} is for planted datasets and goes with --dataset, not with a file.")
         _check_seeds("--data-seed", self.data_seed)
@@ -147,7 +147,9 @@ class ModelOptions:
     patience: Number = option(None, "Epochs without improvement before training stops.")
     least_gain: Real = option(None, "An improvement smaller than this does not renew the patience.")
     select: Text = option(None, "Which dev figure picks the epoch: f1, accuracy, roc-auc or loss.")
-    seed: list[int] = option([], "Seed of the training, and of what is drawn. May be repeated for several models.", "--seed")
+    seed: list[int] = option(
+        [], "Seed of the training, and of what is drawn. May be repeated for several models.", "--seed"
+    )
 
     def subject(
         self,
@@ -193,7 +195,7 @@ class ModelOptions:
 
         if not self.checkpoint():
             return self.subject(dataset, seeds, usual)
-        useless = _typed(self, [f.name for f in fields(self) if f.name not in ("model", "seed")])
+        useless = typed(self, {f.name for f in fields(self)} - {"model", "seed"})
         if useless:
             raise UserError(
                 f"{useless[0]} is for a model that is trained, and the checkpoint {self.model} is used as it is."
@@ -213,11 +215,14 @@ def with_dataset(options: DataOptions, name: str) -> DataOptions:
     return replace(options, dataset=name)
 
 
-def _typed(options: DataOptions | ModelOptions, names: Iterable[str]) -> list[str]:
-    """Those of the options that were typed, as they are typed."""
-    known: dict[str, Field[Any]] = {f.name: f for f in fields(options)}
-    typed = [known[name] for name in names if getattr(options, name) not in (None, [])]
-    return [f.metadata["names"][0] if f.metadata["names"] else f"--{f.name.replace('_', '-')}" for f in typed]
+def typed(options: DataOptions | ModelOptions, among: Collection[str] | None = None) -> list[str]:
+    """The options that differ from their defaults, as they are typed."""
+    usual = type(options)()
+    return [
+        f.metadata["names"][0] if f.metadata["names"] else f"--{f.name.replace('_', '-')}"
+        for f in fields(options)
+        if (among is None or f.name in among) and getattr(options, f.name) != getattr(usual, f.name)
+    ]
 
 
 def _check_seeds(option_name: str, *seeds: int) -> None:

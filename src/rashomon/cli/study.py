@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rashomon.cli.groups import takes
-from rashomon.cli.options import DataOptions, ModelOptions, OutputOptions, StoreOptions
+from rashomon.cli.options import DataOptions, ModelOptions, OutputOptions, StoreOptions, typed
 from rashomon.cli.output import Printer, check_writable
 from rashomon.errors import UserError
 
@@ -111,14 +111,7 @@ def _figure(mean: float, low: float, high: float) -> str:
 
 def _check_alone(data: DataOptions, model: ModelOptions, seeds: int | None) -> None:
     """A file holds the whole configuration: an option beside it would be passed over in silence."""
-    given = ["--seeds"] if seeds is not None else []
-    for group in (data, model):
-        usual = type(group)()
-        for f in fields(group):
-            if getattr(group, f.name) != getattr(usual, f.name):
-                given.append(
-                    f.metadata["names"][0] if f.metadata["names"] else f"--{f.name.replace('_', '-')}"
-                )
+    given = [*(["--seeds"] if seeds is not None else []), *typed(data), *typed(model)]
     if given:
         raise UserError(f"{given[0]} cannot be given beside --config: change it in the file, or with --set.")
 

@@ -83,7 +83,7 @@ def _perform(index: int, task: Callable[[], T]) -> tuple[int, T]:
 
 def _perform_in_worker(index: int, task: Callable[[], T]) -> tuple[int, T]:
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # its threads would compete with the other workers
-    show_progress(False)  # bars of several workers would write over each other; nor do they know of --quiet
+    show_progress(False)  # bars of several workers would write over each other
     return _perform(index, task)
 
 
