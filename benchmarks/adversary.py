@@ -66,12 +66,10 @@ def straightforward(trial: Trial, training: TrainingSpec, seed: int) -> float:
     """AtteFa on test of one adversary."""
     base = trial.base_model()
     model = sibling(base, None, seed)
-    attention = {id(parameter) for parameter in model.attention_parameters()}
-    rest = [parameter for parameter in model.parameters() if id(parameter) not in attention]
-    optimiser = torch.optim.Adam(
-        [{"params": rest, "weight_decay": training.weight_decay}, {"params": model.attention_parameters()}],
-        lr=training.learning_rate,
-    )
+    free = model.free_of_decay()
+    rest = [weight for weight in model.parameters() if all(weight is not other for other in free)]
+    groups = [{"params": rest, "weight_decay": training.weight_decay}, {"params": free}]
+    optimiser = torch.optim.Adam(groups, lr=training.learning_rate)
     best, best_loss, best_epoch = {}, float("inf"), 0
     train, dev = trial.rows("train"), trial.rows("dev")
     for epoch in range(1, training.epochs + 1):

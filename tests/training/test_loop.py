@@ -25,6 +25,15 @@ SPEC = TrainingSpec(epochs=4, batch_size=16, patience=None, learning_rate=3e-3)
 SMALL = ModelSpec(name="bilstm", embedding_dim=8, hidden=6, dropout=0.3)
 
 
+@pytest.fixture
+def vectors(planted: Dataset, tmp_path: Path) -> str:
+    """A file with a vector for every word of the planted texts."""
+    words = sorted({word for example in planted["train"] for word in example.text.lower().split()})
+    drawn = np.random.default_rng(0).normal(size=(len(words), SMALL.embedding_dim)).astype(np.float32)
+    np.savez(tmp_path / "vectors.npz", words=np.array(words), vectors=drawn)
+    return str(tmp_path / "vectors.npz")
+
+
 class KilledError(Exception):
     pass
 
@@ -184,11 +193,15 @@ def test_an_improvement_below_the_least_gain_does_not_renew_the_patience(
     assert (history.best, len(history.records)) == (best, epochs)
 
 
-def test_attention_is_free_of_weight_decay(planted: Dataset) -> None:
-    model = build_model(SMALL, planted, 0)
+@pytest.mark.parametrize("ready_made", [False, True])
+def test_attention_and_ready_made_vectors_are_free_of_weight_decay(
+    planted: Dataset, vectors: str, ready_made: bool
+) -> None:
+    model = build_model(replace(SMALL, embeddings=vectors if ready_made else None), planted, 0)
     groups = make_optimiser(model, TrainingSpec(weight_decay=0.1)).param_groups
     free = {id(p) for group in groups if group["weight_decay"] == 0 for p in group["params"]}
-    assert free == {id(p) for p in model.attention_parameters()}
+    tables = [p for name, p in model.named_parameters() if name == "embedding.weight" and ready_made]
+    assert free == {id(p) for p in [*model.attention_parameters(), *tables]}
     assert sum(len(group["params"]) for group in groups) == len(list(model.parameters()))
 
 
@@ -215,7 +228,6 @@ def test_a_prediction_is_the_same_alone_and_in_any_batch(planted: Dataset) -> No
 
 @pytest.mark.parametrize("optimiser", ["adam", "amsgrad", "adamw"])
 def test_words_that_training_never_reads_keep_their_vectors(tmp_path: Path, optimiser: str) -> None:
-    """Adam turns weight decay on rows without a gradient into steps of full length."""
     train = tuple(
         Example(id=str(i), text=text, label=i % 2) for i, text in enumerate(["dull film", "fine film"] * 8)
     )
@@ -229,7 +241,29 @@ def test_words_that_training_never_reads_keep_their_vectors(tmp_path: Path, opti
     training = replace(SPEC, optimiser=optimiser, weight_decay=0.01)  # type: ignore[arg-type]
     rows = rows_of(model, train)
     fit(model, rows, rows, CrossEntropy(), training, seed=0)
-    table = model.word_table().detach().numpy()  # type: ignore[union-attr]
+    table = model.state_dict()["embedding.weight"].numpy()
     for word, vector in zip(words, vectors, strict=True):
         (place,) = model.vocabulary.ids([word])  # type: ignore[attr-defined]
         assert np.array_equal(table[place], vector) == (word in ("superb", "movie")), word
+
+
+@dataclass
+class Plateau:
+    """A loss without a slope, such as an adversary's before it has found a way."""
+
+    name: str = "plateau"
+
+    def loss(self, model: Model, batch: Batch) -> Tensor:
+        return 0.0 * model(batch).logits.sum()
+
+    def scores(self, model: Model, rows: Rows) -> dict[str, float]:
+        return {"loss": 0.0}
+
+
+def test_weight_decay_does_not_erase_vectors_on_a_plateau(planted: Dataset, vectors: str) -> None:
+    """Adam turns weight decay on rows without a gradient into steps of full length."""
+    model = build_model(replace(SMALL, embeddings=vectors), planted, 0)
+    before = model.state_dict()["embedding.weight"].clone()
+    rows = rows_of(model, planted["train"])
+    fit(model, rows, rows, Plateau(), replace(SPEC, select="loss", optimiser="adam"), seed=0)
+    assert torch.equal(model.state_dict()["embedding.weight"], before)

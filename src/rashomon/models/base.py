@@ -79,15 +79,15 @@ class Model(nn.Module, ABC):
 
     @abstractmethod
     def attention_parameters(self) -> list[nn.Parameter]:
-        """The parameters of the attention itself, which the papers keep free of weight decay."""
+        """The parameters of the attention itself."""
+
+    def free_of_decay(self) -> list[nn.Parameter]:
+        """What weight decay leaves alone: in the papers the attention."""
+        return self.attention_parameters()
 
     @abstractmethod
     def save(self, folder: Path) -> None:
         """Write everything needed to load the model again into ``folder``."""
-
-    def word_table(self) -> Tensor | None:
-        """The embeddings by id, where ids behind those of the training texts belong to words with ready vectors."""
-        return None
 
     def collate(self, encodings: Sequence[Encoding]) -> Batch:
         return collate(encodings, self.pad_id).to(self.device)

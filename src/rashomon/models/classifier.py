@@ -114,8 +114,14 @@ class AttentionClassifier(Model):
     def attention_parameters(self) -> list[nn.Parameter]:
         return list(self.attention.parameters())
 
-    def word_table(self) -> Tensor | None:
-        return self.embedding.weight
+    def free_of_decay(self) -> list[nn.Parameter]:
+        """The attention, and ready-made word vectors.
+
+        Between two readings of a rare word weight decay is all that Adam hears of it, and Adam makes steps of full
+        length even of that. What the vector knew would be gone in a few epochs, before the model has learned to use it.
+        """
+        ready_made = [] if self.spec.embeddings is None else self.embedding.parameters()
+        return [*self.attention_parameters(), *ready_made]
 
     def save(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)

@@ -95,8 +95,7 @@ def fit(
     while not _finished(run.history, spec):
         epoch = len(run.history.records) + 1
         with seeded(seed, epoch) as generator:
-            with _unread_words_kept(model, train):
-                train_loss = _train_epoch(run, train, objective, spec, generator, epoch)
+            train_loss = _train_epoch(run, train, objective, spec, generator, epoch)
             record = {"epoch": epoch, "train-loss": train_loss, **objective.scores(model, held_out)}
             run.history.records.append(record)
             if _last_gain(run.history.records, spec.select) == epoch:
@@ -134,24 +133,6 @@ def _train_epoch(
     for group, rate in zip(run.optimiser.param_groups, base_rates, strict=True):
         group["lr"] = rate
     return float(torch.stack(losses).mean())
-
-
-@contextmanager
-def _unread_words_kept(model: Model, train: Rows) -> Iterator[None]:
-    """Words that training never reads leave with the vectors they came with.
-
-    Weight decay is all that Adam hears of them, and Adam makes steps of full length even of that: within a few
-    epochs their vectors would be gone, and with them what they say about the words of other splits.
-    """
-    table = model.word_table()
-    first = int(train.whole.ids.max()) + 1
-    if table is None or first >= len(table):
-        yield
-        return
-    kept = table.detach()[first:].clone()
-    yield
-    with torch.no_grad():
-        table[first:] = kept
 
 
 @contextmanager

@@ -9,12 +9,12 @@ from rashomon.training.spec import TrainingSpec
 
 
 def make_optimiser(model: Model, spec: TrainingSpec) -> torch.optim.Optimizer:
-    """Adam, AMSGrad or AdamW; no weight decay on the attention. The fused kernels are the fastest on CPU too."""
-    attention = {id(parameter) for parameter in model.attention_parameters()}
+    """Adam, AMSGrad or AdamW; the fused kernels are the fastest on CPU too."""
+    free = {id(parameter) for parameter in model.free_of_decay()}
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     groups = [
-        {"params": [p for p in trained if id(p) not in attention], "weight_decay": spec.weight_decay},
-        {"params": [p for p in trained if id(p) in attention], "weight_decay": 0.0},
+        {"params": [p for p in trained if id(p) not in free], "weight_decay": spec.weight_decay},
+        {"params": [p for p in trained if id(p) in free], "weight_decay": 0.0},
     ]
     groups = [group for group in groups if group["params"]]
     kind = torch.optim.AdamW if spec.optimiser == "adamw" else torch.optim.Adam
