@@ -40,9 +40,13 @@ BAD = [
     ("train --embeddings nowhere.npz", "nowhere.npz"),
     ("train --out file.txt/inside", "file.txt"),
     ("train --backend cloud --seed 0 --seed 1 --epochs 1 --dataset mock-1", "cloud"),
-    ("train --seed -1", "--seed"),
-    ("train --seed 0 --seed 18446744073709551616", "--seed"),
-    ("data show --data-seed -1", "--data-seed"),
+    ("train --seed -1", "not -1"),
+    ("train --seed 0 --seed 18446744073709551616", "not 18446744073709551616"),
+    ("data show --data-seed -1", "seed of the data"),
+    ("study attefa --set 'seeds=[3, -1]'", "not -1"),
+    ("study seed-variance --set 'other_seeds=[-2]'", "not -2"),
+    ("study attefa --set 'subject.seeds=[-3]'", "not -3"),
+    ("study attefa --set subject.dataset.seed=-4", "not -4"),
     ("train --data reviews.csv --classes 3", "--classes"),
     ("train --train train.csv --strength weak", "--strength"),
     ("train --data reviews.csv --lexicon folder", "--lexicon"),
@@ -50,7 +54,7 @@ BAD = [
     ("explain wonderful --model owner/name --epochs 4", "--epochs"),
     ("audit --model ./folder --step lowercase", "--step"),
     ("study erasure --model ./folder --embeddings nowhere.npz", "--embeddings"),
-    ("explain wonderful --model ./folder --seed -1", "--seed"),
+    ("explain wonderful --model ./folder --seed -1", "not -1"),
     ("explain", "text"),
     ('explain "  "', "empty"),
     ("explain wonderful --methods limee --dataset mock-1 --epochs 1", "lime"),
@@ -146,3 +150,18 @@ def test_an_interrupted_command_says_so(rashomon: Command, monkeypatch: pytest.M
     said = rashomon("data", "show", "planted-reviews")
     assert said.code == 130
     assert "Interrupted" in said.err
+
+
+@pytest.mark.parametrize(
+    "typed", ["audit --dataset nosuch --out made", "study agreement --dataset nosuch --out made"]
+)
+def test_a_mistake_leaves_no_folder_behind(rashomon: Command, tmp_path: Path, typed: str) -> None:
+    out = tmp_path / "made" / "deep"
+    assert rashomon(*typed.replace("made", str(out)).split()).code == 2
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_place_that_cannot_be_written_is_told_before_the_work(rashomon: Command, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    said = rashomon("audit", "--dataset", "nosuch", "--out", str(tmp_path / "file" / "report"))
+    assert (said.code, "Cannot write to" in said.err) == (2, True), said.err

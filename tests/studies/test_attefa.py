@@ -120,9 +120,10 @@ def test_words_follow_how_far_attention_was_moved(mean: float, jsd: float, words
 def test_the_attention_on_planted_words_is_measured(tmp_path: Path) -> None:
     data = planted("mock-5")
     model = build_model(ModelSpec(name="mlp", weights="uniform", embedding_dim=8, hidden=8), data, 0)
-    uniform = content_rows(model, data["test"]).whole.mask.float()
+    encodings = model.encode(data["test"])
+    uniform = content_rows(model, data["test"], encodings).whole.mask.float()
     uniform = (uniform / uniform.sum(1, keepdim=True)).unsqueeze(1)
-    shares = attention_on_evidence(model, data, uniform)
+    shares = attention_on_evidence(data, encodings, uniform)
     for number, label in enumerate(data.labels):
         own = [sum(e.rationale) / len(e.rationale) for e in data["test"] if e.label == number]
         assert shares[label] == pytest.approx(np.mean(own), abs=1e-6)

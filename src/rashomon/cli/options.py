@@ -93,7 +93,6 @@ class DataOptions:
         planted = typed(self, ("classes", "placement", "strength", "lexicon"))
         if planted and (self.data or self.train):
             raise UserError(f"{planted[0]} is for planted datasets and goes with --dataset, not with a file.")
-        _check_seeds("--data-seed", self.data_seed)
         name = self.dataset or (self.data.stem if self.data else self.train.stem if self.train else None)
         return DatasetSpec(
             name=name or usual,
@@ -164,7 +163,6 @@ class ModelOptions:
         from rashomon.training.spec import TrainingSpec
         from rashomon.training.train import default_training
 
-        _check_seeds("--seed", *self.seed)
         of_model = self._given(ModelSpec)
         if self.embeddings is not None:
             of_model["embeddings"] = str(self.embeddings)
@@ -200,7 +198,6 @@ class ModelOptions:
             raise UserError(
                 f"{useless[0]} is for a model that is trained, and the checkpoint {self.model} is used as it is."
             )
-        _check_seeds("--seed", *self.seed)
         # Nothing is trained, but the seeds also decide which texts are drawn and what sampling methods see.
         asked = tuple(self.seed) or seeds
         return Subject(dataset, ModelSpec(name=self.model), None, asked, checkpoint=self.model)
@@ -223,12 +220,6 @@ def typed(options: DataOptions | ModelOptions, among: Collection[str] | None = N
         for f in fields(options)
         if (among is None or f.name in among) and getattr(options, f.name) != getattr(usual, f.name)
     ]
-
-
-def _check_seeds(option_name: str, *seeds: int) -> None:
-    for seed in seeds:
-        if not 0 <= seed < 2**63:  # what torch's generators take
-            raise UserError(f"{option_name} must be a whole number from 0 to 2^63 - 1, not {seed}.")
 
 
 def _text(path: Path | None) -> str | None:

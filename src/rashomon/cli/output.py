@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -90,11 +91,10 @@ def _finite(value: Any) -> Any:
 
 
 def check_writable(out: Path) -> None:
-    """Before hours of training rather than after."""
+    """Before hours of training rather than after. Nothing is made yet, in case the work fails."""
     try:
-        out.mkdir(parents=True, exist_ok=True)
-        probe = out / ".rashomon-probe"
-        probe.touch()
-        probe.unlink()
+        there = next(path for path in (out, *out.absolute().parents) if path.exists())
+        with tempfile.TemporaryFile(dir=there):
+            pass
     except OSError as error:
         raise UserError(f"Cannot write to {out}: {error.strerror}.") from None

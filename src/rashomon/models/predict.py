@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rashomon.data.batches import Rows
+from rashomon.data.batches import Encoding, Rows
 from rashomon.data.example import Example
 from rashomon.models.base import Model, without_attention
 
@@ -58,11 +58,11 @@ def predict(model: Model, rows: Rows, attention: bool = False, token_budget: int
     return Predictions(probabilities.numpy(), weights, rows.lengths.numpy())
 
 
-def rows_of(model: Model, examples: Sequence[Example]) -> Rows:
-    """Examples as tensors on the model's device, with their labels when all have one."""
+def rows_of(model: Model, examples: Sequence[Example], encodings: Sequence[Encoding] | None = None) -> Rows:
+    """Examples (encoded already, perhaps) as tensors on the model's device, with their labels when all have one."""
     labels = [example.label for example in examples if example.label is not None]
     return Rows(
-        model.encode(examples),
+        model.encode(examples) if encodings is None else encodings,
         model.pad_id,
         labels=labels if len(labels) == len(examples) else None,
         device=model.device,

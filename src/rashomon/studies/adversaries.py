@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from rashomon.data import Dataset, Example
-from rashomon.data.batches import Batch, Rows
+from rashomon.data.batches import Batch, Encoding, Rows
 from rashomon.data.vectors import load_vectors
 from rashomon.errors import UserError
 from rashomon.models.base import Model
@@ -176,7 +176,8 @@ class _Preparation:
                 raise UserError(
                     f"The {split} split of {self.data.name} is empty; a trial of attention needs it."
                 )
-            rows = content_rows(model, self.data[split])
+            encodings = model.encode(self.data[split])
+            rows = content_rows(model, self.data[split], encodings)
             told = tell(model, rows, reading)
             tensors = {"ids": rows.whole.ids, "mask": rows.whole.mask, "segments": rows.whole.segments}
             tensors |= {"positions": rows.whole.positions, **rows.whole.extras}
@@ -185,16 +186,18 @@ class _Preparation:
             if split == "test" and "label" in rows.whole.extras:
                 labels = rows.whole.extras["label"].cpu().numpy()
                 scores = classification_scores(told.probabilities.double().numpy(), labels)
-                on_evidence = attention_on_evidence(model, self.data, told.attention)
+                on_evidence = attention_on_evidence(self.data, encodings, told.attention)
         about = {"reading": reading, "fresh": isinstance(model, AttentionClassifier)}
         write_json(folder / "about.json", {**about, "base_scores": scores, "on_evidence": on_evidence})
 
 
-def attention_on_evidence(model: Model, data: Dataset, attention: Tensor) -> dict[str, float]:
+def attention_on_evidence(
+    data: Dataset, encodings: Sequence[Encoding], attention: Tensor
+) -> dict[str, float]:
     """How much of the attention ``[N, heads, T]`` on the test texts lies on known evidence: the mean, by class."""
     shares: dict[str, list[float]] = {}
     weights = attention.mean(1).double().numpy()
-    for example, encoding, row in zip(data["test"], model.encode(data["test"]), weights, strict=True):
+    for example, encoding, row in zip(data["test"], encodings, weights, strict=True):
         marks = marks_of(example)
         if marks and example.label is not None:
             known = marks_of_tokens(encoding, marks)
@@ -202,10 +205,9 @@ def attention_on_evidence(model: Model, data: Dataset, attention: Tensor) -> dic
     return {label: float(np.mean(shares[label])) for label in data.labels if label in shares}
 
 
-def content_rows(model: Model, examples: Sequence[Example]) -> Rows:
-    """Examples as tensors that know which of their tokens count (special ones do not)."""
-    rows = rows_of(model, examples)
-    encodings = model.encode(examples)
+def content_rows(model: Model, examples: Sequence[Example], encodings: Sequence[Encoding]) -> Rows:
+    """Encoded examples as tensors that know which of their tokens count (special ones do not)."""
+    rows = rows_of(model, examples, encodings)
     content = torch.zeros_like(rows.whole.mask)
     for row, encoding in enumerate(encodings):
         content[row, : len(encoding)] = torch.from_numpy(encoding.content)
@@ -333,7 +335,8 @@ def _numbers(figures: Mapping[str, float | None]) -> dict[str, float]:
 def against_base(trial: Trial, model: Model, split: str = "test") -> pd.DataFrame:
     """Another model of the same texts (another seed, uniform weights) set against the base, text by text."""
     rows = trial.rows(split)
-    encoded = content_rows(model, trial.data[split]).whole
+    examples = trial.data[split]
+    encoded = content_rows(model, examples, model.encode(examples)).whole
     if not torch.equal(encoded.mask, rows.whole.mask):
         raise UserError(
             "The models cut the texts into different tokens, so their attentions cannot be compared."

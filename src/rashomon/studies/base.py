@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
+from rashomon.models.seeding import check_seeds
 from rashomon.models.spec import ModelSpec
 from rashomon.registry import Registry
 from rashomon.training.spec import TrainingSpec
@@ -137,6 +138,10 @@ class Study(ABC):
 
     name: ClassVar[str]
     question: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        for seeds in ("seeds", "other_seeds"):
+            check_seeds(f"Each of the {seeds.replace('_', ' ')}", *getattr(self, seeds, ()))
 
     @abstractmethod
     def run(self, context: Context) -> Finding:

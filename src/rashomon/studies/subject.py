@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from rashomon.data import Columns
+from rashomon.models.seeding import check_seeds
 from rashomon.models.spec import ModelSpec
 from rashomon.training.spec import TrainingSpec
 from rashomon.training.train import default_training
@@ -30,6 +31,9 @@ class DatasetSpec:
     keep: tuple[str, ...] = ()  # dataset steps such as "min-tokens:3"
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        check_seeds("The seed of the data", self.seed)
+
     def planted_options(self) -> dict[str, object]:
         options = {"classes": self.classes, "placement": self.placement, "strength": self.strength}
         return {name: value for name, value in options.items() if value is not None}
@@ -44,6 +48,9 @@ class Subject:
     training: TrainingSpec | None = None  # None: what suits the model
     seeds: tuple[int, ...] = (0,)
     checkpoint: str | None = None  # a folder, a hub id, or GIVEN
+
+    def __post_init__(self) -> None:
+        check_seeds("The seed of a model", *self.seeds)
 
     @property
     def how_trained(self) -> TrainingSpec:
