@@ -11,15 +11,24 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from rashomon.errors import UserError
 from rashomon.models.build import load_model
 from rashomon.models.spec import ENCODERS, ModelSpec
-from rashomon.runs.store import Store
+from rashomon.runs.store import Store, write_parquet
 from rashomon.studies import adversaries
-from rashomon.studies.adversaries import Member, against_base, prepare, selecting, sibling, train_adversaries
+from rashomon.studies.adversaries import (
+    Member,
+    Outcome,
+    against_base,
+    prepare,
+    selecting,
+    sibling,
+    train_adversaries,
+)
 from rashomon.studies.context import Context
 from rashomon.studies.subject import GIVEN, Subject
 from rashomon.training.adversarial import ATTENTION, PROBABILITIES, AttefaAdversary, ModelConsistentAdversary
@@ -51,6 +60,22 @@ def test_heads_and_temperature(settings: dict[str, object], tmp_path: Path) -> N
     objective = ModelConsistentAdversary(0.01, trial.reading)
     outcome = train_adversaries(context, [Member(trial, objective, trial.adversary_training(SHORT), 1)])[0]
     assert np.isfinite(outcome.scores["jsd"])
+
+
+@pytest.mark.parametrize(
+    ("own", "base", "gave_up"),
+    [
+        ([0] * 100, [0, 1] * 50, True),
+        ([2] * 99 + [1], [0, 1, 2, 2] * 25, True),
+        ([0] * 98 + [1] * 2, [0, 1] * 50, False),
+        ([0] * 100, [0] * 95 + [1] * 5, False),  # so does the base
+    ],
+)
+def test_an_adversary_that_calls_every_text_the_same_has_given_up(
+    own: list[int], base: list[int], gave_up: bool, tmp_path: Path
+) -> None:
+    write_parquet(tmp_path / "instances.parquet", pd.DataFrame({"class": own, "base_class": base}))
+    assert Outcome(None, tmp_path, 1, {}, {}).gave_up is gave_up  # type: ignore[arg-type]
 
 
 def test_a_base_against_itself_is_at_distance_zero(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ def test_seeds_encoders_and_what_was_published(tmp_path: Path) -> None:
     check_finding(finding)
     seeds, summary = finding.tables["seeds"], finding.tables["summary"]
     assert len(seeds) == 6
+    assert summary["gave_up"].tolist() == seeds.groupby("encoder", sort=False)["gave_up"].mean().tolist()
     expected = np.minimum(seeds["tvd"] / (seeds["jsd"] / LN2), 1)
     assert np.allclose(seeds["attefa"], expected)
     mlp = summary[summary["encoder"] == "mlp"].iloc[0]
@@ -91,6 +92,7 @@ ROW = {
     "low": 0.8,
     "high": 1.0,
     "jsd": 0.4,
+    "gave_up": 0.0,
 }
 
 
@@ -115,6 +117,12 @@ def test_a_score_that_another_base_refutes_is_said_to_be(another: float, apart: 
 )
 def test_words_follow_how_far_attention_was_moved(mean: float, jsd: float, words: str) -> None:
     assert words in _verdict(pd.DataFrame([ROW | {"mean": mean, "jsd": jsd}]))
+
+
+@pytest.mark.parametrize(("share", "said"), [(0.0, False), (0.5, False), (0.6, True), (1.0, True)])
+def test_a_score_of_adversaries_that_gave_up_is_said_to_be(share: float, said: bool) -> None:
+    verdict = _verdict(pd.DataFrame([ROW | {"mean": 0.5, "jsd": 0.69, "gave_up": share}]))
+    assert ("constant prediction" in verdict) == said
 
 
 def test_the_attention_on_planted_words_is_measured(tmp_path: Path) -> None:

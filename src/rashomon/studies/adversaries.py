@@ -63,6 +63,7 @@ Objective = ModelConsistentAdversary | AttefaAdversary
 SPLITS = ("train", "dev", "test")
 LEARNED = ("softmax", "sparsemax", "entmax15")
 SHAKE = 0.1
+GIVEN_UP, CONSTANT_BASE = 0.99, 0.9  # shares of the commonest class, of an adversary and of its base
 # An adversary that has found nothing, or all there is, creeps on by millionths; that does not keep it alive.
 LEAST_GAIN = 1e-4
 ADVERSARY = TrainingSpec(epochs=80, patience=10, least_gain=LEAST_GAIN, select="loss")
@@ -309,6 +310,13 @@ class Outcome:
     @property
     def instances(self) -> pd.DataFrame:
         return read_parquet(self.folder / "instances.parquet")
+
+    @property
+    def gave_up(self) -> bool:
+        """Whether it calls nearly every text the same although the base does not: it no longer imitates."""
+        told = self.instances
+        own, base = (told[column].value_counts(normalize=True).max() for column in ("class", "base_class"))
+        return bool(own >= GIVEN_UP and base < CONSTANT_BASE)
 
     def model(self) -> Model:
         return load_model(self.folder / "model").to(best_device())

@@ -8,8 +8,9 @@ test as published.
 The paper tries one base model a dataset. A base can settle in several ways: over planted evidence some attend to the
 words of both classes, some to those of one class only and call the rest the other. AtteFa then differs between bases
 more than between adversaries, so several seeds of the subject give several bases, and the interval covers both.
-A high score says that training found no other attention, not that there is none. Bases that predict alike and attend
-apart are a proof that there is one, so they are set against each other with the same score.
+A high score says that training found no other attention, not that there is none. Adversaries may give up and call every
+text the same: on balanced classes that alone is a score of .5 or more, and it is said. Bases that predict alike and
+attend apart are a proof that there is another attention, so they are set against each other with the same score.
 """
 
 from __future__ import annotations
@@ -161,6 +162,7 @@ def _seed_row(outcome: Outcome) -> dict[str, Any]:
         "halved_tvd": scores["tvd"] * PUBLISHED_SCALE,
         "jsd": scores["jsd"],
         "attefa": attefa_score(scores["tvd"], scores["jsd"]),
+        "gave_up": outcome.gave_up,
     }
 
 
@@ -211,7 +213,7 @@ def _summary(seeds: pd.DataFrame, bases: pd.DataFrame, trials: Sequence[Trial]) 
         score = summary_row([part["attefa"].to_numpy() for _, part in group.groupby("base", sort=False)])
         row: dict[str, Any] = where | {"bases": len(own), **score}
         row |= {name: value for name, value in published_figures(trial).items() if name == "published_attefa"}
-        row["base_f1"] = own["f1"].mean()
+        row |= {"gave_up": group["gave_up"].mean(), "base_f1": own["f1"].mean()}
         if "on_evidence" in own:
             row["base_on_evidence"] = own["on_evidence"].mean()
         if "another_base" in own:
@@ -303,6 +305,11 @@ def _words(row: Mapping[str, Any]) -> str:
     score = row["mean"]
     if row["jsd"] < APART:
         return "The adversaries hardly moved the attention, which speaks for it only as far as training went"
+    if row["gave_up"] > 0.5:
+        return (
+            "Most adversaries gave up and call nearly every text the same, so the score is that of a constant "
+            "prediction and does not say how much the attention matters"
+        )
     if score < UNFAITHFUL:
         return "A quite different attention gives the same predictions, so the weights are not the reason for them"
     if score < FAITHFUL:
