@@ -10,9 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import rashomon as ra
+import rashomon.studies.context as context_module
 from rashomon.data import Columns, Dataset
 from rashomon.errors import UserError
-from rashomon.explain import make_explainer
+from rashomon.explain import make_explainer, run
 from rashomon.models.build import load_model
 from rashomon.models.spec import ModelSpec
 from rashomon.runs.store import Store, read_json
@@ -144,6 +146,33 @@ def test_explanations_are_kept_by_method(context: Context, asked: list[tuple[str
     context.explanations(model, examples[:3], ["attention"])
     context.explanations(model, examples, ["attention"], space="probability")
     assert asked[3:] == [("attention",), ("attention",)]
+
+
+def test_killed_explanations_go_on_from_their_last_block(
+    context: Context, asked: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = context.models(subject_in(context))[0].model
+    examples = planted()["test"][:6]
+    whole = ra.explain(model, examples, ["random", "leave-one-out"])
+    monkeypatch.setattr(run, "CHUNK_TOKENS", 1)  # every text is a block of its own
+    explain = context_module.explain
+
+    def killed_in_the_fourth(*given: object, **settings: object) -> object:
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        return explain(*given, **settings)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(context_module, "explain", killed_in_the_fourth)
+    with pytest.raises(KeyboardInterrupt):
+        context.explanations(model, examples, ["random", "leave-one-out"])
+    assert len(asked) == 3
+    monkeypatch.setattr(context_module, "explain", explain)
+    told = context.explanations(model, examples, ["random", "leave-one-out"])
+    assert len(asked) == 6
+    for one, other in zip(told, whole, strict=True):
+        assert (one.method, one.example_id) == (other.method, other.example_id)
+        assert one.scores == pytest.approx(other.scores, abs=1e-5)
+    assert len(context.explanations(model, [], ["random"])) == 0
 
 
 def test_one_method_in_two_configurations(context: Context) -> None:

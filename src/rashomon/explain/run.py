@@ -64,7 +64,7 @@ def explain(
     with progress(
         f"explaining {len(given)} texts by {len(asked)} methods", len(given) * len(asked)
     ) as advance:
-        for chunk in _chunks(encodings):
+        for chunk in chunks(encodings):
             part = [encodings[i] for i in chunk]
             probabilities = predictions(engine, part)
             chosen = probabilities.argmax(1) if targets is None else np.asarray([targets[i] for i in chunk])
@@ -110,7 +110,8 @@ def predictions(engine: Engine, encodings: Sequence[Encoding]) -> Floats:
     return np.asarray(softmax(np.concatenate(engine.logits(encodings, whole)), axis=1))
 
 
-def _chunks(encodings: Sequence[Encoding]) -> Iterator[list[int]]:
+def chunks(encodings: Sequence[Encoding]) -> Iterator[list[int]]:
+    """Positions of examples that are worked on together, in order."""
     chunk: list[int] = []
     tokens = 0
     for i, encoding in enumerate(encodings):

@@ -1,7 +1,7 @@
 """Datasets, trained models and explanations by specification, each made once.
 
-Two studies that need the same base model train it once; a run that was killed goes on from its last epoch;
-seeds train side by side, one thread each.
+Two studies that need the same base model train it once; a training that was killed goes on from its last epoch,
+explaining from its last block of texts; seeds train side by side, one thread each.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from pathlib import Path
 from weakref import WeakValueDictionary
 
 from rashomon.data import Dataset, Example, load_dataset
+from rashomon.data.batches import Encoding
 from rashomon.data.example import fingerprint
 from rashomon.data.files import load_file, load_files, read_examples
 from rashomon.data.preprocess import apply_dataset_steps
 from rashomon.errors import UserError
 from rashomon.explain import Explainer, Explanations, explain, make_explainer
 from rashomon.explain.base import OutputSpace
+from rashomon.explain.run import chunks
 from rashomon.models.base import Model
 from rashomon.models.build import load_model
 from rashomon.models.labels import in_model_labels
@@ -33,6 +35,8 @@ from rashomon.studies.subject import GIVEN, DatasetSpec, Subject
 from rashomon.training.loop import History
 from rashomon.training.spec import TrainingSpec
 from rashomon.training.train import Trained, best_device, evaluate, train_model
+
+EXPLANATIONS = "explanations.parquet"
 
 
 @dataclass
@@ -152,33 +156,37 @@ class Context:
         space: OutputSpace = "logit",
         background: Sequence[Example] = (),
     ) -> Explanations:
-        """Explanations by every method; those not in the store are computed together and kept."""
+        """Explanations by every method. Those not in the store are computed together, and kept block by block."""
         asked = [make_explainer(method) for method in methods]
-        common = {
-            "model": _behaviour(model, examples),
-            "examples": fingerprint(examples),
-            "background": fingerprint(background),
-            "space": space,
-        }
+        common = {"model": model.fingerprint(), "labels": list(model.labels), "space": space}
+        common |= {"background": fingerprint(background)}
+        encodings = model.encode(examples)
+        blocks = [_Block([examples[i] for i in c], [encodings[i] for i in c]) for c in chunks(encodings)]
         specs = [
-            {
-                **common,
-                "method": explainer.name,
-                "configuration": explainer.configuration(),
-                "seed": seed if explainer.stochastic else None,
-            }
-            for explainer in asked
+            [{**common, **block.key(), **_method_key(explainer, seed)} for explainer in asked]
+            for block in blocks
         ]
-        paths = [self.store.path(spec, "explanations") for spec in specs]
-        missing = [number for number, path in enumerate(paths) if not path.is_dir()]
-        if missing:
-            methods = [asked[number] for number in missing]
-            told = explain(model, examples, methods, seed=seed, space=space, background=background)
-            for place, number in enumerate(missing):  # in the order of the methods, every example once
-                part = told[place * len(examples) : (place + 1) * len(examples)]
-                self.store.run(specs[number], "explanations", partial(_save_explanations, part))
-        loaded = [Explanations.load(path / "explanations.parquet") for path in paths]
-        return Explanations(item for told in loaded for item in told)
+        paths = [[self.store.path(spec, "explanations") for spec in of_block] for of_block in specs]
+        missing = [[n for n, path in enumerate(of_block) if not path.is_dir()] for of_block in paths]
+        ask = partial(explain, model, seed=seed, space=space, background=background)
+        parts = sum(map(bool, missing))
+        with progress(
+            f"explaining {len(examples)} texts in {parts} parts", parts if parts > 1 else 0
+        ) as advance:
+            for block, of_block, left in zip(blocks, specs, missing, strict=True):
+                if left:
+                    told = ask(block.examples, [asked[n] for n in left])
+                    self._keep(told, [of_block[n] for n in left])
+                    advance()
+        kept = (path for of_method in zip(*paths, strict=True) for path in of_method)
+        return Explanations(item for path in kept for item in Explanations.load(path / EXPLANATIONS))
+
+    def _keep(self, told: Explanations, specs: Sequence[object]) -> None:
+        """One run a method. ``told`` is in the order of the methods, each with every example once."""
+        size = len(told) // len(specs)
+        for number, spec in enumerate(specs):
+            part = told[number * size : (number + 1) * size]
+            self.store.run(spec, "explanations", partial(_save_explanations, part))
 
 
 def _make_in_store(store: Store, specification: object, kind: str, make: Callable[[Path], None]) -> None:
@@ -186,7 +194,27 @@ def _make_in_store(store: Store, specification: object, kind: str, make: Callabl
 
 
 def _save_explanations(told: Explanations, folder: Path) -> None:
-    told.save(folder / "explanations.parquet")
+    told.save(folder / EXPLANATIONS)
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Texts that are explained together: what a killed run loses is at most one block."""
+
+    examples: Sequence[Example]
+    encodings: Sequence[Encoding]
+
+    def key(self) -> dict[str, Plain]:
+        """The texts, and how the model cuts them into ids, which its weights do not tell."""
+        reading = hashlib.sha256()
+        for encoding in self.encodings:
+            reading.update(encoding.ids.tobytes() + encoding.segments.tobytes())
+        return {"examples": fingerprint(self.examples), "reading": reading.hexdigest()[:16]}
+
+
+def _method_key(explainer: Explainer, seed: int) -> dict[str, Plain]:
+    told = {"method": explainer.name, "configuration": explainer.configuration()}
+    return told | {"seed": seed if explainer.stochastic else None}
 
 
 @dataclass(frozen=True)
@@ -233,14 +261,6 @@ def model_key(model: ModelSpec) -> Plain:
     if folder.is_dir() and not model.is_builtin:  # a folder that happens to be called bilstm is none of ours
         plain["name"] = json.dumps(content_hash(folder))
     return plain
-
-
-def _behaviour(model: Model, examples: Sequence[Example]) -> dict[str, Plain]:
-    """The model by its weights, and by what they do not hold: how it cuts texts into ids, and its labels' names."""
-    read = hashlib.sha256()
-    for encoding in model.encode(examples):
-        read.update(encoding.ids.tobytes() + encoding.segments.tobytes())
-    return {"weights": model.fingerprint(), "reading": read.hexdigest()[:16], "labels": list(model.labels)}
 
 
 def _has_labels(examples: Sequence[Example]) -> bool:
