@@ -105,9 +105,11 @@ def test_audit_writes_a_report(rashomon: Command, reviews: Path, tmp_path: Path)
     out = tmp_path / "report"
     said = rashomon(
         "audit", "--model", folder, "--data", reviews, *OWN, "--out", out, "--json",
-        "--methods", "attention,leave-one-out,gradient-x-input", "--instances", 6,
+        "--methods", "attention,leave-one-out,leave-one-out( perturbation = mask ),gradient-x-input",
+        "--instances", 6,
     )  # fmt: skip
     assert said.code == 0, said
+    assert "leave-one-out(perturbation=mask)" in json.loads(said.out)["verdicts"]
     assert set(json.loads(said.out)["findings"]) >= {"agreement", "noise-ceiling", "erasure"}
     assert (out / "report.html").is_file()
     assert json.loads((out / "findings.json").read_text(encoding="utf-8"))

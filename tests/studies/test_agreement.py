@@ -57,6 +57,14 @@ def test_the_matrix_equals_a_plain_loop_over_texts(context: Context) -> None:
     assert matrix.rows == METHODS, "the random control is no row"
 
 
+def test_a_method_in_two_settings_is_two_methods(context: Context) -> None:
+    asked = ("leave-one-out", "leave-one-out( perturbation=mask )", "leave-one-out(perturbation=remove)")
+    finding = Agreement(Ask(subject_in(context), asked, 6)).run(context)
+    matrix = finding.figures[0]
+    assert isinstance(matrix, Matrix)
+    assert matrix.rows == ("leave-one-out", "leave-one-out(perturbation=mask)")
+
+
 def test_the_random_control_agrees_with_nobody(context: Context) -> None:
     finding = Agreement(Ask(subject_in(context, planted(held_out=60)), METHODS, 60), ("kendall",)).run(
         context

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from rashomon.cli.groups import takes
-from rashomon.cli.options import DataOptions, ModelOptions, OutputOptions, StoreOptions
+from rashomon.cli.options import DataOptions, Methods, ModelOptions, OutputOptions, StoreOptions, method_names
 from rashomon.cli.output import Printer, check_writable
 
 
@@ -19,9 +19,7 @@ def command(
     out: Annotated[Path, typer.Option(help="Folder for report.html, findings.json and tables.")] = Path(
         "rashomon-report"
     ),
-    methods: Annotated[
-        str, typer.Option(help="Methods, with commas between (`rashomon list explainers`).")
-    ] = "",
+    methods: Methods = "",
     instances: Annotated[int, typer.Option(help="How many texts are explained.")] = 100,
     split: Annotated[str, typer.Option(help="Which split they are drawn from.")] = "test",
     without: Annotated[str, typer.Option(help="Studies to leave out, with commas between.")] = "",
@@ -51,7 +49,7 @@ def command(
     subject = model.any_subject(data.spec(labelled=not model.checkpoint()))
     settings = AuditSettings(
         subject=subject,
-        methods=_names(methods) or METHODS,
+        methods=method_names(methods) or METHODS,
         instances=instances,
         split=split,
         without=_names(without),

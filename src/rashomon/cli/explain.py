@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rashomon.cli.groups import takes
-from rashomon.cli.options import DataOptions, ModelOptions, OutputOptions, StoreOptions
+from rashomon.cli.options import DataOptions, Methods, ModelOptions, OutputOptions, StoreOptions, method_names
 from rashomon.cli.output import Printer, check_writable
 from rashomon.errors import UserError
 
@@ -23,9 +23,7 @@ FORMATS = (".parquet", ".html", ".json")
 @takes
 def command(
     texts: Annotated[list[str] | None, typer.Argument(help="Texts to explain; or give --data FILE.")] = None,
-    methods: Annotated[
-        str, typer.Option(help="Methods, with commas between (`rashomon list explainers`).")
-    ] = "",
+    methods: Methods = "",
     words: Annotated[
         bool, typer.Option("--words", help="Merge sub-words into words (by their sum).")
     ] = False,
@@ -50,7 +48,7 @@ def command(
 
       rashomon explain --data reviews.csv --text-column body --model ./checkpoint --out heat.html
     """
-    from rashomon.explain import DEFAULT_METHODS, explain, explainers
+    from rashomon.explain import DEFAULT_METHODS, explain, make_explainer
     from rashomon.explain.run import as_examples
     from rashomon.studies.witnesses import answerable, background
 
@@ -61,9 +59,9 @@ def command(
     if out is not None:
         _check_format(out)
     context = store.context()
-    chosen = [name.strip() for name in methods.split(",") if name.strip()]
+    chosen = list(method_names(methods))
     for name in chosen:
-        explainers.get(name)  # a wrong name is told before anything is trained
+        make_explainer(name)  # what is wrong with a name is told before anything is trained
     subject = model.any_subject(data.spec(labelled=not model.checkpoint()))
     dataset = None if texts and model.checkpoint() else context.dataset(subject.dataset)
     examples = as_examples(texts) if texts else _from_data(data, dataset, limit)

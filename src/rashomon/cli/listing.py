@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,6 +10,9 @@ from rashomon.cli.groups import takes
 from rashomon.cli.options import OutputOptions, StoreOptions
 from rashomon.cli.output import Printer
 from rashomon.errors import unknown_name
+
+if TYPE_CHECKING:
+    from rashomon.explain import Explainer
 
 KINDS = ("datasets", "models", "explainers", "measures", "studies")
 
@@ -48,9 +51,19 @@ def _entries(kind: str, store: StoreOptions) -> list[tuple[str, str]]:
     if kind == "models":
         from rashomon.models import models as registry
     elif kind == "explainers":
-        from rashomon.explain import explainers as registry
+        from rashomon.explain import explainers
+
+        return [(entry.name, entry.summary + _settings(entry.value)) for entry in explainers]
     elif kind == "measures":
         from rashomon.measures import measures as registry
     else:
         from rashomon.studies import studies as registry
     return [(entry.name, entry.summary) for entry in registry]
+
+
+def _settings(kind: type[Explainer]) -> str:
+    """What can be written in parentheses behind an explainer's name, with the usual values."""
+    from rashomon.explain.base import written
+
+    told = [name if usual is None else written(name, usual) for name, usual in kind.settings().items()]
+    return f" [{', '.join(told)}]" if told else ""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import typer
 
 from rashomon.cli.groups import option
 from rashomon.errors import UserError
@@ -22,6 +25,13 @@ Text = str | None
 Number = int | None
 Real = float | None
 File = Path | None
+Methods = Annotated[
+    str,
+    typer.Option(
+        help="Methods, with commas between, settings in parentheses: attention,lime(samples=500). "
+        "See `rashomon list explainers`."
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -220,6 +230,11 @@ def typed(options: DataOptions | ModelOptions, among: Collection[str] | None = N
         for f in fields(options)
         if (among is None or f.name in among) and getattr(options, f.name) != getattr(usual, f.name)
     ]
+
+
+def method_names(text: str) -> tuple[str, ...]:
+    """Methods with commas between them; those within the parentheses of a method belong to its settings."""
+    return tuple(name.strip() for name in re.split(r",(?![^(]*\))", text) if name.strip())
 
 
 def _text(path: Path | None) -> str | None:

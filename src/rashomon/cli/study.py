@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rashomon.cli.groups import takes
-from rashomon.cli.options import DataOptions, ModelOptions, OutputOptions, StoreOptions, typed
+from rashomon.cli.options import (
+    DataOptions,
+    Methods,
+    ModelOptions,
+    OutputOptions,
+    StoreOptions,
+    method_names,
+    typed,
+)
 from rashomon.cli.output import Printer, check_writable
 from rashomon.errors import UserError
 
@@ -28,7 +36,7 @@ MOST_ROWS = 40  # of the summary on the screen; files hold everything
 @takes
 def command(
     name: Annotated[str, typer.Argument(help="The study (`rashomon list studies`).")],
-    methods: Annotated[str, typer.Option(help="Methods to ask, with commas between.")] = "",
+    methods: Methods = "",
     instances: Annotated[int | None, typer.Option(help="How many texts are explained.")] = None,
     split: Annotated[str | None, typer.Option(help="Which split they are drawn from.")] = None,
     seeds: Annotated[
@@ -77,7 +85,7 @@ def command(
         "stored": explanations and str(explanations),
     }
     if methods:
-        asked["methods"] = tuple(part.strip() for part in methods.split(",") if part.strip())
+        asked["methods"] = method_names(methods)
     study = _with_values(study, {key: value for key, value in asked.items() if value is not None})
     study = _with_settings(study, settings or [])
     if out is not None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import re
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -15,6 +17,7 @@ from rashomon.data.batches import Encoding
 from rashomon.errors import UserError
 from rashomon.models.base import Model
 from rashomon.registry import Registry
+from rashomon.runs.spec import from_plain
 
 if TYPE_CHECKING:
     from rashomon.explain.engine import Engine
@@ -27,6 +30,7 @@ REASONS = {  # why a method is refused, by the capability it needs
     "layers": "the model has no layers of self-attention",
     "gradients": "the model's output cannot be differentiated",
 }
+_JSON = re.compile(r"true|false|null|-?\d+(\.\d+)?([eE][-+]?\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,18 @@ class Explainer(ABC):
     def attribute(self, job: Job) -> list[Scores]:
         """Scores for every example of the job, in order."""
 
+    @property
+    def label(self) -> str:
+        """The name, with the settings that differ from the usual ones; ``make_explainer`` reads it back."""
+        values = [(name, getattr(self, name), usual) for name, usual in self.settings().items()]
+        told = [written(name, value) for name, value, usual in values if value != usual]
+        return f"{self.name}({', '.join(told)})" if told else self.name
+
+    @classmethod
+    def settings(cls) -> dict[str, Any]:
+        """What can be set, with the usual values."""
+        return {f.name: f.default for f in fields(cls)} if is_dataclass(cls) else {}
+
     def configuration(self) -> dict[str, Any]:
         """The exact settings, in plain JSON types."""
         return {key: list(v) if isinstance(v, tuple) else v for key, v in asdict(self).items()}  # type: ignore[call-overload]
@@ -87,15 +103,43 @@ explainers: Registry[type[Explainer]] = Registry("explainer")
 
 
 def make_explainer(method: str | Explainer, **settings: Any) -> Explainer:
-    """An explainer by name, with settings other than the defaults."""
+    """An explainer by name, with settings other than the usual ones: ``"lime(samples=500, perturbation=mask)"``."""
     if isinstance(method, Explainer):
         return method
-    kind = explainers.get(method)
-    fields = getattr(kind, "__dataclass_fields__", {})
-    unknown = sorted(set(settings) - set(fields))
+    name, asked = _apart(method)
+    kind = explainers.get(name)
+    unknown = sorted({*asked, *settings} - {*kind.settings()})
     if unknown:
-        raise UserError(f"{method} has no setting {unknown[0]!r}; it has: {', '.join(fields) or 'none'}.")
-    return kind(**settings)
+        known = ", ".join(kind.settings())
+        raise UserError(f"{name} has no setting {unknown[0]!r}; it has: {known or 'none'}.")
+    return from_plain(kind, asked | settings) if asked else kind(**settings)
+
+
+def kind_of(method: str) -> type[Explainer] | None:
+    """The kind of explainer that a name, with or without settings, belongs to; None for what is unknown to us."""
+    name = method.partition("(")[0].strip()
+    return explainers.get(name) if name in explainers else None
+
+
+def written(name: str, value: object) -> str:
+    """A setting as it is written behind a method's name."""
+    return f"{name}={value if isinstance(value, str) else json.dumps(value)}"
+
+
+def _apart(method: str) -> tuple[str, dict[str, Any]]:
+    """A name and the settings written behind it in parentheses."""
+    name, opened, rest = method.strip().partition("(")
+    if not opened:
+        return name, {}
+    if not rest.endswith(")"):
+        raise UserError(f"Write settings as in lime(samples=500, perturbation=mask), not as in {method!r}.")
+    settings = {}
+    for part in filter(str.strip, rest[:-1].split(",")):
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not (key and equals and value):
+            raise UserError(f"In {method!r}, {part.strip()!r} is not a setting such as samples=500.")
+        settings[key] = json.loads(value) if _JSON.fullmatch(value) else value
+    return name.strip(), settings
 
 
 def relative_gap(total: Floats | float, expected: Floats | float) -> Floats:

@@ -51,7 +51,7 @@ def explain(
     asked = [make_explainer(method) for method in methods]
     for explainer in asked:
         if reason := explainer.refusal(model):
-            raise UserError(f"{explainer.name} cannot explain this model: {reason}.")
+            raise UserError(f"{explainer.label} cannot explain this model: {reason}.")
     given = as_examples(examples)
     _check(model, given, seed, targets)
     encodings = model.encode(given)
@@ -75,7 +75,7 @@ def explain(
                     about.record(given[i], asked[number], job, row, scores[row])
                     for row, i in enumerate(chunk)
                 ]
-                advance(len(chunk), asked[number].name)
+                advance(len(chunk), asked[number].label)
             engine.forget()
     return Explanations(record for of_method in records for record in of_method)
 
@@ -148,7 +148,7 @@ class _About:
             segments=encoding.segments,
             special=encoding.special,
             scores=scores.values,
-            method=explainer.name,
+            method=explainer.label,
             configuration=explainer.configuration(),
             seed=job.seed if explainer.stochastic else None,
             target=target,

@@ -13,7 +13,7 @@ from typing import Any
 
 from rashomon.data import Dataset, Example, words_of
 from rashomon.errors import UserError, unknown_name
-from rashomon.explain import Explanations, explain, explainers
+from rashomon.explain import Explanations, explain, make_explainer
 from rashomon.models.base import Model
 from rashomon.models.labels import in_model_labels
 from rashomon.progress import progress, silence
@@ -97,7 +97,7 @@ def run_audit(context: Context, settings: AuditSettings, command: str = "rashomo
 def check_names(settings: AuditSettings) -> None:
     """Wrong names are told before any work is done."""
     for method in settings.methods:
-        explainers.get(method)
+        make_explainer(method)
     for name in settings.without:
         if name not in STUDIES:
             raise unknown_name("study of the audit", name, STUDIES)

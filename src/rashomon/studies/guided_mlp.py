@@ -24,7 +24,7 @@ from rashomon.data import Dataset, Example
 from rashomon.data.batches import Encoding, Rows
 from rashomon.data.example import require_labels
 from rashomon.errors import unknown_name
-from rashomon.explain import Explanation, explainers
+from rashomon.explain import Explanation, explainers, kind_of
 from rashomon.measures.significance import holm_bonferroni, permutation_test, summarise
 from rashomon.models.base import Model
 from rashomon.models.build import build_model
@@ -90,7 +90,7 @@ class GuidedMlp(Study):
 
     def run(self, context: Context) -> Finding:
         for guide in self.guides:
-            if guide not in GUIDES and guide not in explainers:
+            if guide not in GUIDES and kind_of(guide) is None:
                 raise unknown_name("guide", guide, [*GUIDES, *explainers.names()])
         context = selecting(context, [self.subject.dataset], self.selection)
         data = context.data_of(self.subject)
@@ -123,7 +123,7 @@ class GuidedMlp(Study):
     def _weights(self, context: Context, trial: Trial, guide: str) -> dict[str, list[_Given]]:
         """A weight for each token of each text, in the tokens of the base model."""
         model = trial.base_model()
-        if guide in explainers:
+        if guide not in GUIDES:
             return self._explained(context, trial, model, guide)
         if guide == "base":
             return {split: _attention(model, trial, split) for split in SPLITS}

@@ -13,7 +13,7 @@ import numpy as np
 
 from rashomon.data import Dataset, Example
 from rashomon.errors import UserError
-from rashomon.explain import Explanation, Explanations, explainers, make_explainer
+from rashomon.explain import Explanation, Explanations, kind_of, make_explainer
 from rashomon.explain.record import UNKNOWN
 from rashomon.measures.base import Ragged
 from rashomon.models.base import Model
@@ -76,7 +76,7 @@ def hear(context: Context, ask: Ask, extra: Sequence[str] = (), seed_shift: int 
         told = _asked_for(Explanations.load(ask.stored), ask, extra)
         return [_at_most(testimony, ask.instances) for testimony in from_stored(told)]
     for method in ask.methods:
-        explainers.get(method)  # a wrong name is told before any work is done
+        make_explainer(method)  # what is wrong with a name is told before any work is done
     data = context.dataset(ask.subject.dataset)
     heard = []
     for seed, trained in zip(ask.subject.seeds, context.models(ask.subject), strict=False):
@@ -203,12 +203,12 @@ def answerable(methods: Sequence[str], model: Model) -> tuple[list[str], list[st
     """The methods this model can answer, and a sentence for each that it cannot."""
     kept: list[str] = []
     left_out: list[str] = []
-    for method in dict.fromkeys(methods):
-        reason = make_explainer(method).refusal(model)
+    for label, explainer in {e.label: e for e in map(make_explainer, methods)}.items():
+        reason = explainer.refusal(model)
         if reason is None:
-            kept.append(method)
+            kept.append(label)
         else:
-            left_out.append(f"{method} is left out: {reason}")
+            left_out.append(f"{label} is left out: {reason}")
     return kept, left_out
 
 
@@ -224,12 +224,14 @@ def warnings_of(heard: Sequence[Testimony]) -> tuple[str, ...]:
 
 def is_signed(method: str) -> bool:
     """Whether a method's sign speaks for or against the class. What is unknown to us counts as signed."""
-    return explainers.get(method).signed if method in explainers else True
+    kind = kind_of(method)
+    return kind is None or kind.signed
 
 
 def samples(method: str) -> bool:
     """Whether a method draws at random. Of what is unknown to us it must be assumed."""
-    return make_explainer(method).stochastic if method in explainers else True
+    kind = kind_of(method)
+    return kind is None or kind.stochastic
 
 
 def about_stored(path: str) -> tuple[str, str]:
