@@ -185,9 +185,15 @@ def _tested(aspect: str, done: str, row: Row, family: int, text: str) -> Judgeme
         return Judgement(
             aspect, "unknown", "was tried on too few texts to tell", f"{text}, n = {int(row['n'])}"
         )
-    if row.get("test") == HIERARCHICAL and row["p_against_random"] < LEVEL:
-        # It wins on its own and not among so many tests, which two or three seeds can hardly bring about.
-        return Judgement(aspect, "unknown", "was tried on too few seeds to tell", text)
+    if row["p_against_random"] < LEVEL:
+        # It wins on its own and not among so many tests, which few texts or seeds can hardly bring about.
+        if row["test"] == HIERARCHICAL:
+            return Judgement(aspect, "unknown", "was tried on too few seeds to tell", text)
+        perhaps = {
+            "erased": "may beat a random order when its tokens are erased, which more texts would tell",
+            "found": "may find the tokens known to matter, which more texts would tell",
+        }
+        return Judgement(aspect, "unknown", perhaps[done], text)
     words = {
         "erased": "does not beat a random order when its tokens are erased",
         "found": "finds the tokens known to matter no better than a random order",
