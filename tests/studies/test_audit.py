@@ -55,7 +55,9 @@ def test_the_built_in_model(
         return original(model, data, training, seed=seed, checkpoint=checkpoint)
 
     monkeypatch.setattr(module, "train_model", counted)
-    settings = AuditSettings(subject_in(context), METHODS, 12, necessity_seeds=(0, 1))
+    # However single studies would train it: the audited model is one.
+    subject = replace(subject_in(context), training=None)
+    settings = AuditSettings(subject, METHODS, 12, necessity_seeds=(0, 1))
     audit = run_audit(context, settings)
     assert [finding.study for finding in audit.findings] == [
         "agreement", "noise-ceiling", "erasure", "recovery", "necessity", *TRIAL

@@ -28,7 +28,7 @@ from rashomon.studies.adversaries import (
     train_adversaries,
     usual_adversary,
 )
-from rashomon.studies.base import Finding, Plot, Series, Study, studies
+from rashomon.studies.base import AttentionStudy, Finding, Plot, Series, studies
 from rashomon.studies.context import Context
 from rashomon.studies.curves import bootstrap_area, height_at, normalised_area, shape_of
 from rashomon.studies.instance_adversary import Search, search_all
@@ -47,7 +47,7 @@ NAMES = {"seed": "other seeds", "uniform": "uniform weights", "instance": "per-i
 
 @studies.register("adversary")
 @dataclass(frozen=True)
-class AdversarySweep(Study):
+class AdversarySweep(AttentionStudy):
     """Can a model be trained that predicts the same and attends elsewhere, and at what cost?"""
 
     name: ClassVar[str] = "adversary"

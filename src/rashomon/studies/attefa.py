@@ -38,7 +38,7 @@ from rashomon.studies.adversaries import (
     train_adversaries,
     usual_adversary,
 )
-from rashomon.studies.base import Distributions, Finding, Study, studies
+from rashomon.studies.base import AttentionStudy, Distributions, Finding, studies
 from rashomon.studies.context import Context
 from rashomon.studies.subject import DatasetSpec, Subject
 from rashomon.studies.tables import number, summary_row
@@ -63,7 +63,7 @@ APART = 0.25 * LN2  # attentions at least this far from each other are called di
 
 @studies.register("attefa")
 @dataclass(frozen=True)
-class Attefa(Study):
+class Attefa(AttentionStudy):
     """Can the attention be moved away without changing the predictions? 0: freely, 1: not at all."""
 
     name: ClassVar[str] = "attefa"

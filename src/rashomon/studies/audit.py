@@ -63,6 +63,9 @@ def run_audit(context: Context, settings: AuditSettings, command: str = "rashomo
     data = context.dataset(settings.subject.dataset)
     warnings: list[str] = []
     settings = replace(settings, split=_split(data, settings.split, warnings))
+    if settings.subject.checkpoint is None:  # one model for all studies, however each would train its own
+        trained = replace(settings.subject, training=settings.subject.how_trained)
+        settings = replace(settings, subject=trained)
     _train_together(context, settings)
     model = context.models(settings.subject)[0].model
     if settings.subject.checkpoint is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
@@ -140,6 +140,11 @@ class Study(ABC):
     question: ClassVar[str]
 
     def __post_init__(self) -> None:
+        subject = getattr(self, "subject", None)
+        if subject is not None and subject.checkpoint is None and subject.training is None:
+            # Said rather than left open: the configuration of a finding then tells how its model was trained.
+            usual = replace(subject, training=self.base_training(subject.model))
+            object.__setattr__(self, "subject", usual)
         for seeds in ("seeds", "other_seeds"):
             check_seeds(f"Each of the {seeds.replace('_', ' ')}", *getattr(self, seeds, ()))
 
@@ -154,6 +159,17 @@ class Study(ABC):
     def base_training(self, model: ModelSpec) -> TrainingSpec:
         """How the study trains the model that it is about, where nobody says otherwise."""
         return default_training(model)
+
+
+class AttentionStudy(Study):
+    """A study of the papers on attention, whose classifiers keep the epoch with the best ROC-AUC on dev.
+
+    That is an earlier epoch than the one with the best F1: less sure of itself, and closer to what another seed learns.
+    """
+
+    def base_training(self, model: ModelSpec) -> TrainingSpec:
+        usual = default_training(model)
+        return replace(usual, select="roc-auc") if model.is_builtin else usual
 
 
 studies: Registry[type[Study]] = Registry("study")

@@ -50,7 +50,7 @@ from rashomon.studies.adversaries import (
     train_adversaries,
     usual_adversary,
 )
-from rashomon.studies.base import Distributions, Finding, Study, studies
+from rashomon.studies.base import AttentionStudy, Distributions, Finding, studies
 from rashomon.studies.context import Context, model_key
 from rashomon.studies.subject import Subject
 from rashomon.studies.tables import number
@@ -67,13 +67,14 @@ FIGURES = ("f1", "accuracy", "roc-auc")
 PUBLISHED_LAMBDA = 1e-3
 ALPHA = 0.05
 LEARNED = {"uniform": "uniform", "own": "softmax"}  # guides that the MLP makes itself
+MLP = TrainingSpec(select="roc-auc")  # how the guided MLPs are trained: as the bases are
 
 Weights = NDArray[np.float64]
 
 
 @studies.register("guided-mlp")
 @dataclass(frozen=True)
-class GuidedMlp(Study):
+class GuidedMlp(AttentionStudy):
     """Does a model without context do better when these weights tell it where to look?"""
 
     name: ClassVar[str] = "guided-mlp"
@@ -85,7 +86,7 @@ class GuidedMlp(Study):
     adversary_seed: int = 1
     selection: Selection = "dev"
     adversary: TrainingSpec | None = None  # how the adversary is trained; None: what suits the model
-    training: TrainingSpec = field(default_factory=TrainingSpec)  # of the MLPs
+    training: TrainingSpec = MLP
     reading: Reading | None = None
 
     def run(self, context: Context) -> Finding:

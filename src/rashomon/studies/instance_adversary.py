@@ -34,7 +34,7 @@ from rashomon.models.predict import evaluating, rows_of
 from rashomon.runs.spec import to_plain
 from rashomon.runs.store import read_parquet, write_parquet
 from rashomon.studies.adversaries import base_folders, max_attention, named
-from rashomon.studies.base import Finding, Study, studies
+from rashomon.studies.base import AttentionStudy, Finding, studies
 from rashomon.studies.bins import bin_violins, by_bin, overall, with_bins
 from rashomon.studies.context import Context
 from rashomon.studies.subject import Subject
@@ -65,7 +65,7 @@ class Search:
 
 @studies.register("instance-adversary")
 @dataclass(frozen=True)
-class InstanceAdversary(Study):
+class InstanceAdversary(AttentionStudy):
     """Text by text, how far can attention be moved while the output stays?"""
 
     name: ClassVar[str] = "instance-adversary"

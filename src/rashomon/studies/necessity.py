@@ -22,7 +22,7 @@ from rashomon.measures.significance import holm_bonferroni, mcnemar_test, permut
 from rashomon.models.base import Model
 from rashomon.models.predict import evaluating, predict, rows_of
 from rashomon.papers import published
-from rashomon.studies.base import Distributions, Finding, Study, studies
+from rashomon.studies.base import AttentionStudy, Distributions, Finding, studies
 from rashomon.studies.context import Context
 from rashomon.studies.subject import Subject
 from rashomon.studies.tables import summary_row
@@ -37,7 +37,7 @@ POOLING_ONLY = (
 
 @studies.register("necessity")
 @dataclass(frozen=True)
-class Necessity(Study):
+class Necessity(AttentionStudy):
     """Does the model need its attention, or would uniform weights do?"""
 
     name: ClassVar[str] = "necessity"

@@ -24,7 +24,7 @@ from rashomon.models.classifier import AttentionClassifier
 from rashomon.models.layout import Layout
 from rashomon.models.predict import evaluating, rows_of
 from rashomon.studies.adversaries import max_attention, named
-from rashomon.studies.base import Distributions, Finding, Plot, Series, Study, studies
+from rashomon.studies.base import AttentionStudy, Distributions, Finding, Plot, Series, studies
 from rashomon.studies.bins import BINS, bin_violins, by_bin, overall, with_bins
 from rashomon.studies.context import Context
 from rashomon.studies.instance_adversary import decodable
@@ -38,7 +38,7 @@ NOTICED = 0.1  # a median change of the output from which the verdict calls it n
 
 @studies.register("permutation")
 @dataclass(frozen=True)
-class Permutation(Study):
+class Permutation(AttentionStudy):
     """Does the output change when attention weights are shuffled over the tokens?"""
 
     name: ClassVar[str] = "permutation"

@@ -15,7 +15,7 @@ import pandas as pd
 from rashomon.errors import UserError
 from rashomon.measures.divergence import LN2
 from rashomon.studies.adversaries import Selection, Trial, against_base, prepare, selecting
-from rashomon.studies.base import Distributions, Finding, Study, studies
+from rashomon.studies.base import AttentionStudy, Distributions, Finding, studies
 from rashomon.studies.bins import bin_violins, by_bin, overall, with_bins
 from rashomon.studies.context import Context
 from rashomon.studies.subject import Subject
@@ -28,7 +28,7 @@ OTHER_SEEDS = tuple(range(1, 9))
 
 @studies.register("seed-variance")
 @dataclass(frozen=True)
-class SeedVariance(Study):
+class SeedVariance(AttentionStudy):
     """How far does attention move when only the random seed changes?"""
 
     name: ClassVar[str] = "seed-variance"

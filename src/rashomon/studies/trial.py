@@ -27,7 +27,6 @@ SEARCH = Search(steps=200)
 
 def attention_trial(subject: Subject, instances: int, split: str) -> dict[str, Study]:
     """The studies by name. The other seeds are those that the noise ceiling trains anyway."""
-    subject = replace(subject, training=subject.how_trained)  # one base model for all, the audited one
     seeds = other_seeds(subject.seeds)
     training = replace(subject.how_trained, epochs=EPOCHS, patience=None, select="loss")
     return {

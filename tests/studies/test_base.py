@@ -1,0 +1,37 @@
+"""How a study trains the model that it is about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rashomon.models.spec import ModelSpec
+from rashomon.studies import studies
+from rashomon.studies.base import AttentionStudy
+from rashomon.studies.subject import Subject
+from rashomon.training.spec import FINE_TUNING, TrainingSpec
+
+OF_ATTENTION: list[Any] = [kind.value for kind in studies if issubclass(kind.value, AttentionStudy)]
+
+
+@pytest.mark.parametrize("kind", OF_ATTENTION, ids=lambda kind: kind.name)
+def test_studies_of_attention_keep_the_epoch_with_the_best_roc_auc(kind: Any) -> None:
+    assert kind().subject.training.select == "roc-auc"
+    assert kind(Subject(model=ModelSpec(name="minilm"))).subject.training == FINE_TUNING
+    asked = TrainingSpec(epochs=2, select="f1")
+    assert kind(Subject(training=asked)).subject.training == asked
+    assert kind(Subject(checkpoint="given")).subject.training is None
+
+
+def test_there_are_seven_of_them() -> None:
+    names = {kind.name for kind in OF_ATTENTION}
+    assert names == {
+        "adversary",
+        "attefa",
+        "guided-mlp",
+        "instance-adversary",
+        "necessity",
+        "permutation",
+        "seed-variance",
+    }
