@@ -80,7 +80,7 @@ def test_explain_a_text_and_save_it(rashomon: Command, reviews: Path, tmp_path: 
     shown = rashomon("explain", *common)
     assert shown.code == 0, shown
     assert "leave-one-out" in shown.out
-    for name in ("told.parquet", "told.html", "told.json"):
+    for name in ("told.parquet", "told.html", "told.json", "new/told.html", "newer/told.json"):
         assert rashomon("explain", *common, "--out", tmp_path / name, "--quiet").code == 0
     told = Explanations.load(tmp_path / "told.parquet")
     assert told.methods == tuple(methods.split(","))
@@ -180,6 +180,19 @@ def test_attefa_trains_its_bases_as_published_except_for_what_was_asked(rashomon
         ("adversary", "--seeds 3", {"seeds": [1, 2, 3]}),
         ("seed-variance", "--seeds 2", {"other_seeds": [1, 2], "subject.seeds": [0]}),
         ("agreement", "--seeds 2", {"ask.subject.seeds": [0, 1]}),
+        ("agreement", "--epochs 2", {"ask.subject.training.epochs": 2, "ask.subject.training.select": "f1"}),
+        ("necessity", "", {"subject.training": None}),
+        ("necessity", "--set subject.model.name=minilm", {"subject.training": None}),
+        (
+            "necessity",
+            "--set subject.training.epochs=2",
+            {"subject.training.epochs": 2, "subject.training.select": "roc-auc"},
+        ),
+        (
+            "necessity",
+            "--set subject.model.name=minilm --set subject.training.epochs=2",
+            {"subject.training.epochs": 2, "subject.training.optimiser": "adamw"},
+        ),
     ],
 )
 def test_what_is_asked_of_a_study_changes_that_alone(
@@ -199,6 +212,19 @@ def test_what_is_asked_of_a_study_changes_that_alone(
         for part in path.split("."):
             found = found[part]
         assert found == value, path
+
+
+def test_a_file_says_what_differs_from_the_usual_training(
+    rashomon: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(studies.get("necessity"), "run", lambda study, _: asked.append(study) or 1 / 0)
+    file = tmp_path / "study.toml"
+    for model, select in (("bilstm", "roc-auc"), ("minilm", "accuracy")):
+        file.write_text(f'[subject.model]\nname = "{model}"\n[subject.training]\nepochs = 4\n')
+        rashomon("study", "necessity", "--config", file)
+        training = asked.pop().subject.training
+        assert (training.epochs, training.select) == (4, select)
 
 
 def _toml(values: dict, prefix: str = "") -> str:

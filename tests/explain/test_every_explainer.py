@@ -61,7 +61,7 @@ def told(families: Families) -> Told:
         model = families(family, pair)
         examples = [EXAMPLES[pair][i] for i in which]
         made = explain(model, examples, fitting(model), seed=seed, background=EXAMPLES[pair][:4])
-        return {(item.method, item.example_id): item for item in made}
+        return {(item.method.partition("(")[0], item.example_id): item for item in made}
 
     return get
 

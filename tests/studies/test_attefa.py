@@ -123,6 +123,8 @@ def test_words_follow_how_far_attention_was_moved(mean: float, jsd: float, words
 def test_a_score_of_adversaries_that_gave_up_is_said_to_be(share: float, said: bool) -> None:
     verdict = _verdict(pd.DataFrame([ROW | {"mean": 0.5, "jsd": 0.69, "gave_up": share}]))
     assert ("constant prediction" in verdict) == said
+    rows = [ROW | {"mean": 0.5, "jsd": 0.69, "gave_up": share}, ROW | {"mean": 0.02, "encoder": "bilstm"}]
+    assert ("gave up" in _verdict(pd.DataFrame(rows))) == said
 
 
 def test_the_attention_on_planted_words_is_measured(tmp_path: Path) -> None:

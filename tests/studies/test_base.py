@@ -10,6 +10,7 @@ from rashomon.models.spec import ModelSpec
 from rashomon.studies import studies
 from rashomon.studies.base import AttentionStudy
 from rashomon.studies.subject import Subject
+from rashomon.studies.witnesses import configuration_of
 from rashomon.training.spec import FINE_TUNING, TrainingSpec
 
 OF_ATTENTION: list[Any] = [kind.value for kind in studies if issubclass(kind.value, AttentionStudy)]
@@ -17,11 +18,12 @@ OF_ATTENTION: list[Any] = [kind.value for kind in studies if issubclass(kind.val
 
 @pytest.mark.parametrize("kind", OF_ATTENTION, ids=lambda kind: kind.name)
 def test_studies_of_attention_keep_the_epoch_with_the_best_roc_auc(kind: Any) -> None:
-    assert kind().subject.training.select == "roc-auc"
-    assert kind(Subject(model=ModelSpec(name="minilm"))).subject.training == FINE_TUNING
+    assert kind().base.training.select == "roc-auc"
+    assert kind(Subject(model=ModelSpec(name="minilm"))).base.training == FINE_TUNING
     asked = TrainingSpec(epochs=2, select="f1")
-    assert kind(Subject(training=asked)).subject.training == asked
-    assert kind(Subject(checkpoint="given")).subject.training is None
+    assert kind(Subject(training=asked)).base.training == asked
+    assert kind(Subject(checkpoint="given")).base.training is None
+    assert configuration_of(kind())["subject"]["training"]["select"] == "roc-auc"
 
 
 def test_there_are_seven_of_them() -> None:

@@ -181,11 +181,11 @@ def test_too_few_seeds_tell_nothing() -> None:
 def test_what_holds_alone_but_not_among_so_many_tests_is_left_open() -> None:
     """A method that finds every token in ten texts is not called poor because thirty tests were made."""
     for finding, aspect in ((_erasure(0.45, 0.4), "faithfulness"), (_recovery(0.74, 0.16), "truth")):
-        for alone, rating in ((0.006, "unknown"), (0.2, "poor")):
+        for alone, rating in ((0.006, "mixed"), (0.2, "poor")):
             finding.tables["summary"]["test"] = "wilcoxon"
             finding.tables["summary"]["p_against_random"] = alone
             judged = _judge(finding, aspect=aspect)
-            assert (judged.rating, "more texts" in judged.words) == (rating, rating == "unknown"), judged
+            assert (judged.rating, "more texts" in judged.words) == (rating, rating == "mixed"), judged
 
 
 def test_cost_and_sentence() -> None:

@@ -54,7 +54,7 @@ def command(
         split=split,
         without=_names(without),
     )
-    check_names(settings)  # before a folder is made
+    check_names(settings)
     check_writable(out)
     audit = run_audit(store.context(), settings, command=shlex.join(["rashomon", *sys.argv[1:]]))
     files = save_report(audit, out)

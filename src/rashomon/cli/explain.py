@@ -119,6 +119,7 @@ def _save(told: Explanations, out: Path) -> None:
     from rashomon.explain.display import to_html
     from rashomon.runs.store import write_bytes
 
+    out.parent.mkdir(parents=True, exist_ok=True)
     if out.suffix == ".parquet":
         told.save(out)
     elif out.suffix == ".html":

@@ -150,7 +150,9 @@ class ModelOptions:
     epochs: Number = option(None, "Most epochs of the model (of adversaries: --set training.epochs=...).")
     batch_size: Number = option(None, "Examples in a batch.")
     learning_rate: Real = option(None, "Learning rate.")
-    weight_decay: Real = option(None, "Weight decay (never on the attention).")
+    weight_decay: Real = option(
+        None, "Weight decay (never on the attention, nor on word vectors from a file)."
+    )
     optimiser: Text = option(None, "adam, adamw or amsgrad.")
     clip: Real = option(None, "Largest gradient norm.")
     patience: Number = option(None, "Epochs without improvement before training stops.")
@@ -177,9 +179,9 @@ class ModelOptions:
         if self.embeddings is not None:
             of_model["embeddings"] = str(self.embeddings)
         model = ModelSpec(name=self.model, **of_model)
+        asked = self._given(TrainingSpec)
         base = to_plain((usual or default_training)(model))
-        assert isinstance(base, dict)
-        training = from_plain(TrainingSpec, base | self._given(TrainingSpec))
+        training = from_plain(TrainingSpec, base | asked) if asked else None
         return Subject(dataset, model, training, tuple(self.seed) or seeds)
 
     def checkpoint(self) -> bool:

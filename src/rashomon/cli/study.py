@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shlex
 import sys
@@ -127,7 +128,8 @@ def _check_alone(data: DataOptions, model: ModelOptions, seeds: int | None) -> N
 def _from_file(kind: type[Study], config: Path) -> Study:
     import tomllib
 
-    from rashomon.runs.spec import from_plain
+    from rashomon.models.spec import ModelSpec
+    from rashomon.runs.spec import from_plain, to_plain
 
     try:
         values = tomllib.loads(config.read_text(encoding="utf-8"))
@@ -135,6 +137,10 @@ def _from_file(kind: type[Study], config: Path) -> Study:
         raise UserError(f"There is no file {config}.") from None
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{config} is not valid TOML: {error}.") from None
+    subject = values.get("ask", values).get("subject", {})
+    if isinstance(subject.get("training"), dict):  # what is not said is as usual, as with --set
+        model = from_plain(ModelSpec, subject.get("model", {}))
+        subject["training"] = to_plain(kind().base_training(model)) | subject["training"]
     return from_plain(kind, values)
 
 
@@ -180,28 +186,43 @@ def _with_settings(study: Any, settings: list[str]) -> Any:
 
     from rashomon.runs.spec import from_plain, to_plain
 
-    plain = to_plain(study)
-    assert isinstance(plain, dict)
     for setting in settings:
-        key, equals, _ = setting.partition("=")
-        if not equals:
+        if "=" not in setting:
             raise UserError(f"--set takes NAME=VALUE, not {setting!r}.")
         try:
             value = tomllib.loads(setting)
         except tomllib.TOMLDecodeError:
-            value = {key.strip(): setting.partition("=")[2].strip()}  # a bare word is a string
-        plain = _merged(plain, value, to_plain(study.left_open()))
-    return from_plain(type(study), plain) if settings else study
+            value = _bare_word(setting)
+        study = from_plain(type(study), _merged(to_plain(study), value, to_plain(_left_open(study))))
+    return study
+
+
+def _bare_word(setting: str) -> dict[str, Any]:
+    """What is no TOML value is a text without its quotes."""
+    import tomllib
+
+    key, _, word = setting.partition("=")
+    try:
+        return tomllib.loads(f"{key} = {json.dumps(word.strip())}")
+    except tomllib.TOMLDecodeError:
+        raise UserError(f"--set takes NAME=VALUE, not {setting!r}.") from None
+
+
+def _left_open(study: Any) -> dict[str, Any]:
+    """What the study takes for settings that are None, with the training of its subject."""
+    own: Subject = study.ask.subject if _has(study, "ask") else study.subject
+    subject = {"subject": {"training": study.base_training(own.model)}}
+    return {**study.left_open(), **({"ask": subject} if _has(study, "ask") else subject)}
 
 
 def _merged(old: dict[str, Any], new: dict[str, Any], left_open: Any) -> dict[str, Any]:
     """``new`` over ``old``, table by table; a setting that was left open starts from what the study would take."""
     merged = dict(old)
     for key, value in new.items():
-        before = left_open.get(key) if old.get(key) is None else old[key]
-        merged[key] = (
-            _merged(before, value, {}) if isinstance(value, dict) and isinstance(before, dict) else value
-        )
+        usual = left_open.get(key, {}) if isinstance(left_open, dict) else {}
+        before = usual if old.get(key) is None else old[key]
+        both = isinstance(value, dict) and isinstance(before, dict)
+        merged[key] = _merged(before, value, usual) if both else value
     return merged
 
 

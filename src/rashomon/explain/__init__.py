@@ -7,7 +7,7 @@ from rashomon.explain import (  # registers the explainers
     gradients,
     perturbation,
 )
-from rashomon.explain.base import Explainer, Job, Scores, explainers, kind_of, make_explainer
+from rashomon.explain.base import Explainer, Job, Scores, explainers, find_explainer, make_explainer
 from rashomon.explain.collection import Explanations
 from rashomon.explain.engine import Engine
 from rashomon.explain.foreign import from_captum, from_eraser, from_scores
@@ -27,11 +27,11 @@ __all__ = [
     "deeplift",
     "explain",
     "explainers",
+    "find_explainer",
     "from_captum",
     "from_eraser",
     "from_scores",
     "gradients",
-    "kind_of",
     "make_explainer",
     "merge_words",
     "perturbation",

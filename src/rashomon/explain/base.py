@@ -7,7 +7,8 @@ import re
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from contextlib import suppress
+from dataclasses import MISSING, Field, asdict, dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -17,7 +18,7 @@ from rashomon.data.batches import Encoding
 from rashomon.errors import UserError
 from rashomon.models.base import Model
 from rashomon.registry import Registry
-from rashomon.runs.spec import from_plain
+from rashomon.runs.spec import from_plain, to_plain
 
 if TYPE_CHECKING:
     from rashomon.explain.engine import Engine
@@ -30,7 +31,7 @@ REASONS = {  # why a method is refused, by the capability it needs
     "layers": "the model has no layers of self-attention",
     "gradients": "the model's output cannot be differentiated",
 }
-_JSON = re.compile(r"true|false|null|-?\d+(\.\d+)?([eE][-+]?\d+)?")
+_BETWEEN = re.compile(r",(?![^\[]*\])")  # commas, except those inside brackets
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class Explainer(ABC):
 
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset()  # capabilities a model must have
-    signed: ClassVar[bool] = True  # whether the sign of a score speaks for or against the class
+    signed: ClassVar[bool] = True  # whether its scores have a sign, where no ``aggregation`` decides that
     stochastic: ClassVar[bool] = False  # whether another seed gives other scores
 
     @abstractmethod
@@ -84,10 +85,18 @@ class Explainer(ABC):
         told = [written(name, value) for name, value, usual in values if value != usual]
         return f"{self.name}({', '.join(told)})" if told else self.name
 
+    @property
+    def has_sign(self) -> bool:
+        """Whether the sign of a score speaks for or against the class; a norm has none."""
+        aggregation = getattr(self, "aggregation", None)
+        return self.signed if aggregation is None else aggregation != "norm"
+
     @classmethod
     def settings(cls) -> dict[str, Any]:
         """What can be set, with the usual values."""
-        return {f.name: f.default for f in fields(cls)} if is_dataclass(cls) else {}
+        known: tuple[Field[Any], ...] = fields(cls) if is_dataclass(cls) else ()
+        made = {f.name: f.default if f.default_factory is MISSING else f.default_factory() for f in known}
+        return {name: None if usual is MISSING else usual for name, usual in made.items()}
 
     def configuration(self) -> dict[str, Any]:
         """The exact settings, in plain JSON types."""
@@ -115,15 +124,17 @@ def make_explainer(method: str | Explainer, **settings: Any) -> Explainer:
     return from_plain(kind, asked | settings) if asked else kind(**settings)
 
 
-def kind_of(method: str) -> type[Explainer] | None:
-    """The kind of explainer that a name, with or without settings, belongs to; None for what is unknown to us."""
-    name = method.partition("(")[0].strip()
-    return explainers.get(name) if name in explainers else None
+def find_explainer(method: str) -> Explainer | None:
+    """The explainer of this name (with or without settings), or None when it is none of ours."""
+    try:
+        return make_explainer(method)
+    except UserError:
+        return None
 
 
 def written(name: str, value: object) -> str:
     """A setting as it is written behind a method's name."""
-    return f"{name}={value if isinstance(value, str) else json.dumps(value)}"
+    return f"{name}={value if isinstance(value, str) else json.dumps(to_plain(value))}"
 
 
 def _apart(method: str) -> tuple[str, dict[str, Any]]:
@@ -133,13 +144,23 @@ def _apart(method: str) -> tuple[str, dict[str, Any]]:
         return name, {}
     if not rest.endswith(")"):
         raise UserError(f"Write settings as in lime(samples=500, perturbation=mask), not as in {method!r}.")
-    settings = {}
-    for part in filter(str.strip, rest[:-1].split(",")):
+    settings: dict[str, Any] = {}
+    for part in filter(str.strip, _BETWEEN.split(rest[:-1])):
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if not (key and equals and value):
             raise UserError(f"In {method!r}, {part.strip()!r} is not a setting such as samples=500.")
-        settings[key] = json.loads(value) if _JSON.fullmatch(value) else value
+        if key in settings:
+            raise UserError(f"In {method!r}, {key} is set twice.")
+        settings[key] = _value(value)
     return name.strip(), settings
+
+
+def _value(text: str) -> object:
+    """A number, true, false or a list in brackets; anything else is a word."""
+    for read in (int, float, json.loads):
+        with suppress(ValueError):
+            return read(text)
+    return text
 
 
 def relative_gap(total: Floats | float, expected: Floats | float) -> Floats:

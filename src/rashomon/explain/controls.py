@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from rashomon.errors import UserError
 from rashomon.explain.base import Explainer, Job, Scores, explainers
 from rashomon.explain.perturbation import on_content
 
@@ -35,6 +36,12 @@ class Trivial(Explainer):
     name: ClassVar[str] = "trivial"
     signed: ClassVar[bool] = False
     percent: float = 10.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.percent <= 100:
+            raise UserError(
+                f"{self.name} marks above 0 and at most 100 percent of a text, not {self.percent}."
+            )
 
     def attribute(self, job: Job) -> list[Scores]:
         marked = []

@@ -87,9 +87,11 @@ class DeepShap(Explainer):
     references: References = "training"
     aggregation: Aggregation = "sum"
 
-    def attribute(self, job: Job) -> list[Scores]:
+    def __post_init__(self) -> None:
         if self.samples < 1:
             raise UserError(f"{self.name} needs at least one sample, not {self.samples}.")
+
+    def attribute(self, job: Job) -> list[Scores]:
         ends = [self._references(job, i) for i in range(len(job.encodings))]
         lifted = iter(lift(job, [(i, end) for i, several in enumerate(ends) for end in several]))
         scores = [_scores([next(lifted) for _ in several], self.aggregation) for several in ends]

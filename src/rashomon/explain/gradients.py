@@ -99,6 +99,9 @@ class IntegratedGradients(Explainer):
     reference: Reference = "pad"
     aggregation: Aggregation = "sum"
 
+    def __post_init__(self) -> None:
+        self.path()
+
     def path(self) -> PathSettings:
         return PathSettings(self.reference, self.rule, self.steps, self.target_gap)
 
@@ -122,8 +125,14 @@ class LayerConductance(Explainer):
     endpoints: bool = True  # include input and reference, so that no stretch of the path is missed
     reference: Reference = "pad"
 
+    def __post_init__(self) -> None:
+        self.path()
+
+    def path(self) -> PathSettings:
+        return PathSettings(self.reference, self.rule, self.steps, self.target_gap)
+
     def attribute(self, job: Job) -> list[Scores]:
-        settings = PathSettings(self.reference, self.rule, self.steps, self.target_gap)
+        settings = self.path()
         shared = any(isinstance(e, IntegratedGradients) and e.path() == settings for e in job.asked)
         paths = resolve_paths(job, settings, Layer(self.trapezoid, self.endpoints, inputs=shared))
         through = [path.layer[:, None] for path in paths if path.layer is not None]
@@ -145,9 +154,11 @@ class GradientShap(Explainer):
     references: References = "pad"
     aggregation: Aggregation = "sum"
 
-    def attribute(self, job: Job) -> list[Scores]:
+    def __post_init__(self) -> None:
         if self.samples < 2:
             raise UserError(f"{self.name} needs at least two samples, not {self.samples}.")
+
+    def attribute(self, job: Job) -> list[Scores]:
         count = len(job.encodings)
         twice = sub_job(job, [*range(count), *range(count)])  # one queue for both halves
         sums = gather_gradients(twice, self._points(twice, count), "difference")

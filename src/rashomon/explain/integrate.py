@@ -61,6 +61,12 @@ class PathSettings:
     first_steps: int = 9
     most_steps: int = 257
 
+    def __post_init__(self) -> None:
+        if self.steps is not None:
+            quadrature(self.rule_at(self.steps), self.steps)
+        if not self.target_gap >= 0:
+            raise UserError(f"The gap that a path aims at cannot be below zero, but is {self.target_gap}.")
+
     def rule_at(self, steps: int) -> Quadrature:
         if self.rule is not None:
             return self.rule

@@ -154,8 +154,6 @@ class _Group:
 
 def evaluate_coalitions(job: Job, samples: int, draw: Draw, how: Perturbation) -> list[_Group]:
     """Coalitions of every example with the explained output under each."""
-    if samples < 2:
-        raise UserError(f"A fit over perturbed texts needs at least two samples, not {samples}.")
     drawn: list[Coalitions] = []
     asked: list[Bools] = []
     for i, encoding in enumerate(job.encodings):
@@ -180,6 +178,11 @@ def evaluate_coalitions(job: Job, samples: int, draw: Draw, how: Perturbation) -
     ]
 
 
+def _check_samples(explainer: Lime | KernelShap) -> None:
+    if explainer.samples < 2:
+        raise UserError(f"{explainer.name} needs at least two samples, not {explainer.samples}.")
+
+
 @explainers.register("lime")
 @dataclass(frozen=True, slots=True)
 class Lime(Explainer):
@@ -196,9 +199,12 @@ class Lime(Explainer):
     draw: Draw = "sizes"
     perturbation: Perturbation = "remove"
 
-    def attribute(self, job: Job) -> list[Scores]:
+    def __post_init__(self) -> None:
+        _check_samples(self)
         if not (self.penalty > 0 and self.kernel_width > 0):
             raise UserError("The penalty and the kernel width of lime must be above zero.")
+
+    def attribute(self, job: Job) -> list[Scores]:
         scores: list[Floats] = [np.zeros(0)] * len(job.encodings)
         for group in evaluate_coalitions(job, self.samples, self.draw, self.perturbation):
             # The whole and the empty text are samples too; a text of one token has no others.
@@ -233,6 +239,9 @@ class KernelShap(Explainer):
     draw: Draw = "sizes"
     perturbation: Perturbation = "remove"
     variance_reduction: bool = True
+
+    def __post_init__(self) -> None:
+        _check_samples(self)
 
     def attribute(self, job: Job) -> list[Scores]:
         scores: list[Floats] = [np.zeros(0)] * len(job.encodings)

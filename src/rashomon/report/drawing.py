@@ -116,4 +116,6 @@ def swatch_box(colour: str) -> Markup:
 
 
 def short(label: str, most: int) -> str:
-    return label if len(label) <= most else label[: most - 1] + "…"
+    """Cut in the middle: methods in several settings differ at their ends."""
+    head = most // 2
+    return label if len(label) <= most else f"{label[:head]}…{label[len(label) - (most - head - 1) :]}"

@@ -68,7 +68,7 @@ class AdversarySweep(AttentionStudy):
         if not self.lambdas or not self.seeds or min(self.lambdas) < 0:
             raise UserError("The sweep needs at least one lambda, none of them negative, and one seed.")
         context = selecting(context, [self.subject.dataset], self.selection)
-        trial = prepare(context, [self.subject], self.reading)[0]
+        trial = prepare(context, [self.base], self.reading)[0]
         outcomes = self._sweep(context, trial)
         instances = pd.concat([_instances(outcome) for outcome in outcomes], ignore_index=True)
         beside, warnings = self._beside(context, trial)
@@ -111,7 +111,7 @@ class AdversarySweep(AttentionStudy):
         if self.other_seeds and trainable:
             parts.append(other_models(context, trial, self.other_seeds).assign(kind="seed"))
         if self.uniform and trainable:
-            uniform = replace(self.subject, seeds=self.subject.seeds[:1]).with_model(weights="uniform")
+            uniform = replace(self.base, seeds=self.subject.seeds[:1]).with_model(weights="uniform")
             model = context.trained([uniform])[0][0].model
             parts.append(against_base(trial, model).assign(kind="uniform", seed=self.subject.seeds[0]))
         if self.search is not None and trial.fresh:

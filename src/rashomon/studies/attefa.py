@@ -273,8 +273,11 @@ def _verdict(summary: pd.DataFrame) -> str:
         told = f"{_words(low)}: AtteFa is {number(low)} over {over} ({_where(low)}, JSD {low['jsd']:.2f})"
     else:
         words = _words(low)
+        constant = (
+            ", where most adversaries gave up and call nearly every text the same" if _gave_up(high) else ""
+        )
         told = (
-            f"Attention is hardest to move with {_where(high)} (AtteFa {number(high)}) and easiest with "
+            f"Attention is hardest to move with {_where(high)} (AtteFa {number(high)}{constant}) and easiest with "
             f"{_where(low)} ({number(low)}). There, {words[0].lower()}{words[1:]}"
         )
     return f"{told}{_refuted(rows)}."
@@ -301,11 +304,15 @@ def _where(row: Mapping[str, Any]) -> str:
     return f"{row['encoder']} on {row['dataset']}"
 
 
+def _gave_up(row: Mapping[str, Any]) -> bool:
+    return bool(row["gave_up"] > 0.5)
+
+
 def _words(row: Mapping[str, Any]) -> str:
     score = row["mean"]
     if row["jsd"] < APART:
         return "The adversaries hardly moved the attention, which speaks for it only as far as training went"
-    if row["gave_up"] > 0.5:
+    if _gave_up(row):
         return (
             "Most adversaries gave up and call nearly every text the same, so the score is that of a constant "
             "prediction and does not say how much the attention matters"

@@ -72,9 +72,10 @@ def run_audit(context: Context, settings: AuditSettings, command: str = "rashomo
         data = in_model_labels(data, model, warnings)
     seed = settings.subject.seeds[0]
     examples, behind = draw(data, settings.split, settings.instances, seed), background(data, seed)
-    findings = _carry_out(context, settings, _plan(settings, examples, model), warnings)
     methods, _ = answerable(settings.methods, model)
+    # First, so that a setting that does not fit the model is told before hours of training.
     told = context.explanations(model, examples, methods, seed=seed, background=behind)
+    findings = _carry_out(context, settings, _plan(settings, examples, model), warnings)
     by_study = {finding.study: finding for finding in findings}
     judged = verdicts(methods, by_study, measure_costs(model, examples, methods, behind))
     kept = (warning for finding in findings for warning in finding.warnings)

@@ -17,6 +17,7 @@ import pandas as pd
 from rashomon.models.seeding import check_seeds
 from rashomon.models.spec import ModelSpec
 from rashomon.registry import Registry
+from rashomon.studies.subject import Subject
 from rashomon.training.spec import TrainingSpec
 from rashomon.training.train import default_training
 
@@ -140,13 +141,9 @@ class Study(ABC):
     question: ClassVar[str]
 
     def __post_init__(self) -> None:
-        subject = getattr(self, "subject", None)
-        if subject is not None and subject.checkpoint is None and subject.training is None:
-            # Said rather than left open: the configuration of a finding then tells how its model was trained.
-            usual = replace(subject, training=self.base_training(subject.model))
-            object.__setattr__(self, "subject", usual)
-        for seeds in ("seeds", "other_seeds"):
-            check_seeds(f"Each of the {seeds.replace('_', ' ')}", *getattr(self, seeds, ()))
+        for name in ("seeds", "other_seeds", "seed", "adversary_seed"):
+            given = getattr(self, name, ())
+            check_seeds(f"{name} of {self.name}", *(given if isinstance(given, tuple) else (given,)))
 
     @abstractmethod
     def run(self, context: Context) -> Finding:
@@ -166,6 +163,15 @@ class AttentionStudy(Study):
 
     That is an earlier epoch than the one with the best F1: less sure of itself, and closer to what another seed learns.
     """
+
+    subject: Subject
+
+    @property
+    def base(self) -> Subject:
+        """The subject with its training said, where that was left open."""
+        if self.subject.checkpoint is not None or self.subject.training is not None:
+            return self.subject
+        return replace(self.subject, training=self.base_training(self.subject.model))
 
     def base_training(self, model: ModelSpec) -> TrainingSpec:
         usual = default_training(model)

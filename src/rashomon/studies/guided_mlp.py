@@ -24,7 +24,7 @@ from rashomon.data import Dataset, Example
 from rashomon.data.batches import Encoding, Rows
 from rashomon.data.example import require_labels
 from rashomon.errors import unknown_name
-from rashomon.explain import Explanation, explainers, kind_of
+from rashomon.explain import Explanation, explainers, make_explainer
 from rashomon.measures.significance import holm_bonferroni, permutation_test, summarise
 from rashomon.models.base import Model
 from rashomon.models.build import build_model
@@ -91,13 +91,16 @@ class GuidedMlp(AttentionStudy):
 
     def run(self, context: Context) -> Finding:
         for guide in self.guides:
-            if guide not in GUIDES and kind_of(guide) is None:
+            if guide in GUIDES:
+                continue
+            if guide.partition("(")[0].strip() not in explainers:
                 raise unknown_name("guide", guide, [*GUIDES, *explainers.names()])
+            make_explainer(guide)  # what is wrong with its settings is told before any work is done
         context = selecting(context, [self.subject.dataset], self.selection)
         data = context.data_of(self.subject)
         for split in SPLITS:
             require_labels(data[split], "The guided MLP")
-        trial = prepare(context, [self.subject], self.reading)[0]
+        trial = prepare(context, [self.base], self.reading)[0]
         spec = _mlp_of(self.subject.model)
         runs = []
         for guide in self.guides:

@@ -81,7 +81,7 @@ class InstanceAdversary(AttentionStudy):
         examples = draw(data, self.split, self.instances, self.seed)
         parts = []
         for seed in self.subject.seeds if self.subject.checkpoint is None else self.subject.seeds[:1]:
-            base = base_folders(context, [replace(self.subject, seeds=(seed,))])[0]
+            base = base_folders(context, [replace(self.base, seeds=(seed,))])[0]
             parts.append(search_all(context, base, examples, self.search, self.seed).assign(seed=seed))
         table = with_bins(pd.concat(parts, ignore_index=True), data.labels)
         summary = by_bin(table, "jsd")

@@ -54,7 +54,7 @@ class Necessity(AttentionStudy):
         require_labels(data[self.split], "Necessity")
         if not data[self.split]:
             raise UserError(f"The {self.split} split of {data.name} is empty, so nothing can be compared.")
-        variants = {"learned": self.subject, "uniform": uniform_twin(self.subject)}
+        variants = {"learned": self.base, "uniform": uniform_twin(self.base)}
         trained = dict(zip(variants, context.trained(list(variants.values())), strict=True))
         if not self.subject.model.is_builtin:
             _check_uniform(trained["uniform"][0].model, data[self.split][0])

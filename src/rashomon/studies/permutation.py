@@ -55,7 +55,7 @@ class Permutation(AttentionStudy):
         data = context.data_of(self.subject)
         examples = draw(data, self.split, self.instances, self.seed)
         parts = []
-        for seed, trained in zip(self.subject.seeds, context.models(self.subject), strict=False):
+        for seed, trained in zip(self.subject.seeds, context.models(self.base), strict=False):
             model = decodable(trained.model)
             parts.append(shuffle_all(model, examples, self.permutations, self.seed).assign(seed=seed))
         table = with_bins(pd.concat(parts, ignore_index=True), data.labels)

@@ -42,7 +42,7 @@ class SeedVariance(AttentionStudy):
         if self.subject.checkpoint is not None:
             raise UserError("Seed variance trains the model anew from other seeds: give a model to train.")
         context = selecting(context, [self.subject.dataset], self.selection)
-        trial = prepare(context, [self.subject], self.reading)[0]
+        trial = prepare(context, [self.base], self.reading)[0]
         others = other_models(context, trial, self.other_seeds)
         if others.empty:
             raise UserError("Seed variance needs at least one seed besides the base's.")

@@ -193,7 +193,7 @@ def _tested(aspect: str, done: str, row: Row, family: int, text: str) -> Judgeme
             "erased": "may beat a random order when its tokens are erased, which more texts would tell",
             "found": "may find the tokens known to matter, which more texts would tell",
         }
-        return Judgement(aspect, "unknown", perhaps[done], text)
+        return Judgement(aspect, "mixed", perhaps[done], text)
     words = {
         "erased": "does not beat a random order when its tokens are erased",
         "found": "finds the tokens known to matter no better than a random order",

@@ -13,12 +13,13 @@ import numpy as np
 
 from rashomon.data import Dataset, Example
 from rashomon.errors import UserError
-from rashomon.explain import Explanation, Explanations, kind_of, make_explainer
+from rashomon.explain import Explanation, Explanations, find_explainer, make_explainer
 from rashomon.explain.record import UNKNOWN
 from rashomon.measures.base import Ragged
 from rashomon.models.base import Model
 from rashomon.models.labels import in_model_labels
 from rashomon.runs.spec import to_plain
+from rashomon.studies.base import AttentionStudy
 from rashomon.studies.context import Context
 from rashomon.studies.subject import Subject
 from rashomon.training.train import Trained
@@ -109,12 +110,14 @@ def _asked_for(told: Explanations, ask: Ask, extra: Sequence[str]) -> Explanatio
     """What the asked methods say, and the controls where the file has them."""
     if ask.methods == METHODS or not told:
         return told
-    for method in ask.methods:
+    found = {method: find_explainer(method) for method in ask.methods}
+    asked = [method if ours is None else ours.label for method, ours in found.items()]
+    for method in asked:
         if method not in told.methods:
             raise UserError(
                 f"{ask.stored} has no explanations by {method!r}, only by {', '.join(told.methods)}."
             )
-    return told.where(method={*ask.methods, *extra})
+    return told.where(method={*asked, *extra})
 
 
 def _at_most(testimony: Testimony, count: int) -> Testimony:
@@ -224,14 +227,14 @@ def warnings_of(heard: Sequence[Testimony]) -> tuple[str, ...]:
 
 def is_signed(method: str) -> bool:
     """Whether a method's sign speaks for or against the class. What is unknown to us counts as signed."""
-    kind = kind_of(method)
-    return kind is None or kind.signed
+    ours = find_explainer(method)
+    return ours is None or ours.has_sign
 
 
 def samples(method: str) -> bool:
     """Whether a method draws at random. Of what is unknown to us it must be assumed."""
-    kind = kind_of(method)
-    return kind is None or kind.stochastic
+    ours = find_explainer(method)
+    return ours is None or ours.stochastic
 
 
 def about_stored(path: str) -> tuple[str, str]:
@@ -245,6 +248,8 @@ def configuration_of(study: object, used: Collection[str] = ()) -> dict[str, obj
 
     A study of stored explanations leaves out what it did not look at; ``used`` are parts of the subject that it did.
     """
+    if isinstance(study, AttentionStudy):
+        study = replace(study, subject=study.base)  # type: ignore[type-var]
     plain = to_plain(study)
     assert isinstance(plain, dict)
     ask = plain.get("ask", plain)

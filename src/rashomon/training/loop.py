@@ -156,8 +156,11 @@ def _finished(history: History, spec: TrainingSpec) -> bool:
 def _last_gain(records: Sequence[EpochRecord], select: str, least: float = 0.0) -> int:
     """The last epoch that beat the best before it, by more than ``least``; 0 before the first.
 
-    An undefined figure beats nothing, unless it is the first.
+    An undefined figure beats nothing, unless it is the first. Where it is never defined (ROC-AUC of one class),
+    the loss decides.
     """
+    if all(math.isnan(record[select]) for record in records) and records and "loss" in records[0]:
+        select = "loss"
     sign = -1.0 if select in LOWER_IS_BETTER else 1.0
     epoch, best = 0, -math.inf
     for number, record in enumerate(records, start=1):
