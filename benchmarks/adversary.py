@@ -28,8 +28,8 @@ from rashomon.measures.divergence import attefa_loss, attefa_score, jsd, tvd
 from rashomon.models.base import Model, Output
 from rashomon.models.spec import ModelSpec
 from rashomon.runs.store import Store
-from rashomon.studies.adversaries import ADVERSARY, Member, Trial, prepare, sibling, train_adversaries
-from rashomon.studies.attefa import BASE, SEEDS
+from rashomon.studies.adversaries import Member, Trial, prepare, sibling, train_adversaries
+from rashomon.studies.attefa import BASE, FRESH, SEEDS
 from rashomon.studies.context import Context
 from rashomon.studies.subject import Subject
 from rashomon.training.adversarial import AttefaAdversary
@@ -158,7 +158,7 @@ def main() -> None:
         test_size=options.train_size // 8,
     )
     # The plain loop counts every gain, so ours does here, too.
-    training = replace(ADVERSARY, optimiser="adam", epochs=options.epochs, least_gain=0.0)
+    training = replace(FRESH, epochs=options.epochs, least_gain=0.0)
     memory(data, SEEDS[: options.seeds], training, options.workers)
     for encoder in options.encoders:
         compare(encoder, data, SEEDS[: options.seeds], training, options.workers)

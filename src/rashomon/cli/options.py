@@ -157,7 +157,9 @@ class ModelOptions:
     clip: Real = option(None, "Largest gradient norm.")
     patience: Number = option(None, "Epochs without improvement before training stops.")
     least_gain: Real = option(None, "An improvement smaller than this does not renew the patience.")
-    select: Text = option(None, "Which dev figure picks the epoch: f1, accuracy, roc-auc or loss.")
+    select: Text = option(
+        None, "Which dev figure picks the epoch (f1, accuracy, roc-auc, loss), or train-loss."
+    )
     seed: list[int] = option(
         [], "Seed of the training, and of what is drawn. May be repeated for several models.", "--seed"
     )

@@ -56,6 +56,9 @@ from rashomon.training.train import default_training
 
 SEEDS = (10, 50, 257, 500231, 100078, 12504, 90754789, 8988812, 2)
 BASE = TrainingSpec(epochs=8, optimiser="adam", patience=None, select="roc-auc")
+FRESH = replace(
+    ADVERSARY, optimiser="adam", select="loss"
+)  # how adversaries that start from nothing are trained
 FIGURES = ("attefa", "f1", "accuracy", "tvd", "halved_tvd", "jsd", "epoch")
 UNFAITHFUL, FAITHFUL = 0.1, 0.5  # where the verdict changes its words
 APART = 0.25 * LN2  # attentions at least this far from each other are called different
@@ -122,11 +125,10 @@ class Attefa(AttentionStudy):
 
     def left_open(self) -> dict[str, object]:
         usual = usual_adversary(self.subject)
-        return {"training": replace(usual, optimiser="adam") if usual == ADVERSARY else usual}
+        return {"training": FRESH if usual == ADVERSARY else usual}
 
     def _training(self, trial: Trial) -> TrainingSpec:
-        asked = self.training or (replace(ADVERSARY, optimiser="adam") if trial.fresh else None)
-        return trial.adversary_training(asked)
+        return trial.adversary_training(self.training or (FRESH if trial.fresh else None))
 
     def _warnings(self, trials: Sequence[Trial]) -> tuple[str, ...]:
         found = list(dict.fromkeys(note for trial in trials for note in trial.data.notes))

@@ -14,7 +14,7 @@ from rashomon.measures.scores import accuracy, f1, roc_auc
 from rashomon.models.base import Model, without_attention
 from rashomon.models.predict import predict
 
-LOWER_IS_BETTER = frozenset({"loss"})
+LOWER_IS_BETTER = frozenset({"loss", "train-loss"})
 
 
 class Objective(Protocol):

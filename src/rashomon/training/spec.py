@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from rashomon.errors import UserError, unknown_name
 
 Optimiser = Literal["adam", "adamw", "amsgrad"]
-Selection = Literal["f1", "accuracy", "roc-auc", "loss"]
+Selection = Literal["f1", "accuracy", "roc-auc", "loss", "train-loss"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,9 @@ class TrainingSpec:
     clip: float | None = None  # largest gradient norm
     patience: int | None = 3  # epochs without improvement before it stops
     least_gain: float = 0.0  # a smaller improvement is kept, but does not renew the patience
-    select: Selection = "f1"  # which held-out figure picks the epoch that is kept
+    select: Selection = (
+        "f1"  # which figure picks the epoch that is kept; all but train-loss are of held-out texts
+    )
     warmup: float = 0.0  # share of the steps over which the learning rate climbs, then falls linearly
 
     def __post_init__(self) -> None:
