@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -26,6 +27,7 @@ def command(
 ) -> None:
     """List datasets, models, explainers, measures and studies.
 
+    In brackets: the settings of an explainer (written behind its name) and of a study (for --set).
     Third-party packages add theirs through entry points (see CONTRIBUTING).
     """
     if kind is not None and kind not in KINDS:
@@ -57,7 +59,10 @@ def _entries(kind: str, store: StoreOptions) -> list[tuple[str, str]]:
     elif kind == "measures":
         from rashomon.measures import measures as registry
     else:
-        from rashomon.studies import studies as registry
+        from rashomon.studies import studies
+
+        named = [(e.name, e.summary, [f.name for f in fields(e.value)]) for e in studies]  # type: ignore[arg-type]
+        return [(name, f"{summary} [{', '.join(settings)}]") for name, summary, settings in named]
     return [(entry.name, entry.summary) for entry in registry]
 
 
