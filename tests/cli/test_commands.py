@@ -325,6 +325,12 @@ def test_stored_explanations_are_filtered_and_named(rashomon: Command, reviews: 
     assert "only by attention, leave-one-out, gradient-x-input" in wrong.err
 
 
+def test_small_numbers_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    Printer(OutputOptions(False, False)).table("Sweep", ["lambda"], [[5.25e-4], [8e-4], [0.0], [0.0123]])
+    said = capsys.readouterr().out
+    assert all(number in said for number in ("0.000525", "0.0008", "0.000 ", "0.012 "))
+
+
 def test_undefined_figures_are_called_so() -> None:
     nan = float("nan")
     table = pd.DataFrame({"mean": [0.5, 0.5, nan], "low": [0.4, nan, nan], "high": [0.6, nan, nan]})

@@ -75,7 +75,10 @@ def _fitting(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int)
 
 def _cell(value: object) -> str:
     if isinstance(value, float):
-        return "undefined" if math.isnan(value) else f"{value:.3f}"
+        if math.isnan(value):
+            return "undefined"
+        # Lambdas, learning rates and p-values of .0005 and .0008 are not both .001.
+        return f"{value:.3g}" if 0 < abs(value) < 0.01 else f"{value:.3f}"
     return str(value).replace("[", "\\[")
 
 
