@@ -46,7 +46,8 @@ def test_number(value, text):
 @pytest.mark.parametrize(
     ("value", "text"),
     [(True, "yes"), (np.bool_(False), "no"), (np.int64(1200), "1,200"), (0.5, ".500"), (None, "–"),
-     ([1, "a"], "1, a"), ("text", "text"), (np.float64("nan"), "–")],
+     ([1, "a"], "1, a"), ("text", "text"), (np.float64("nan"), "–"), (0.0, ".000"), (5.25e-4, ".000525"),
+     (np.float64(8e-4), ".0008"), (2.5e-5, "2.5e−5"), (-0.00123, "−.00123"), (0.01234, ".012")],
 )  # fmt: skip
 def test_cell(value, text):
     assert cell(value) == text

@@ -32,11 +32,15 @@ def number(value: Any, digits: int = 2) -> str:
         return f"{value:,}".replace("-", "−")
     size = abs(float(value))
     if 0 < size < 0.5 * 10.0**-digits:
-        text = f"{size:.0e}".replace("e-0", "e−").replace("e-", "e−")
+        text = _tiny(f"{size:.0e}")
     else:
         text = f"{size:,.{digits}f}" if size < 1000 else f"{size:,.0f}"
     text = text[1:] if text.startswith("0.") else text
     return f"−{text}" if value < 0 else text
+
+
+def _tiny(text: str) -> str:
+    return text.replace("e-0", "e−").replace("-", "−")
 
 
 def cell(value: Any) -> str:
@@ -44,7 +48,9 @@ def cell(value: Any) -> str:
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     if isinstance(value, int | float | np.number):
-        return number(value, 3)
+        # A lambda of .000525 and one of .0008 are not both .001.
+        small = 0 < abs(float(value)) < 0.01
+        return _tiny(f"{value:.3g}").replace("0.", ".", 1) if small else number(value, 3)
     if isinstance(value, list | tuple | set | frozenset | np.ndarray):
         return ", ".join(cell(item) for item in value)
     return UNDEFINED if value is None or pd.isna(value) is True else str(value)
