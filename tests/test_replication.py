@@ -65,7 +65,7 @@ def test_the_order_of_agreement_on_sst(context: Context) -> None:
     assert {best["first"], best["second"]} == {"integrated-gradients", "gradient-shap"}
     with_attention = table[(table["first"] == "attention") | (table["second"] == "attention")]
     others = table.drop(with_attention.index)
-    assert with_attention["mean"].max() < 0.35
+    assert with_attention["mean"].max() < 0.4
     assert with_attention["mean"].max() < others["mean"].min()
 
 
