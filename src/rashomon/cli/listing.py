@@ -61,8 +61,8 @@ def _entries(kind: str, store: StoreOptions) -> list[tuple[str, str]]:
     else:
         from rashomon.studies import studies
 
-        named = [(e.name, e.summary, [f.name for f in fields(e.value)]) for e in studies]  # type: ignore[arg-type]
-        return [(name, f"{summary} [{', '.join(settings)}]") for name, summary, settings in named]
+        named = [(e.name, e.summary, ", ".join(f.name for f in fields(e.value))) for e in studies]
+        return [(name, f"{summary} [{settings}]") for name, summary, settings in named]
     return [(entry.name, entry.summary) for entry in registry]
 
 

@@ -145,7 +145,7 @@ def _from_file(kind: type[Study], config: Path) -> Study:
 
 
 def _has(study: Study, field: str) -> bool:
-    return any(f.name == field for f in fields(study))  # type: ignore[arg-type]
+    return any(f.name == field for f in fields(study))
 
 
 def _about(study: Any, data: DataOptions, model: ModelOptions, seeds: int | None) -> Any:

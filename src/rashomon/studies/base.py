@@ -134,6 +134,7 @@ class Audit:
     seconds: float
 
 
+@dataclass(frozen=True)
 class Study(ABC):
     """Subclasses are frozen dataclasses: their fields are the protocol's settings."""
 
@@ -158,6 +159,7 @@ class Study(ABC):
         return default_training(model)
 
 
+@dataclass(frozen=True)
 class AttentionStudy(Study):
     """A study of the papers on attention, whose classifiers keep the epoch with the best ROC-AUC on dev.
 

@@ -162,10 +162,8 @@ class Context:
         common |= {"background": fingerprint(background)}
         encodings = model.encode(examples)
         blocks = [_Block([examples[i] for i in c], [encodings[i] for i in c]) for c in chunks(encodings)]
-        specs = [
-            [{**common, **block.key(), **_method_key(explainer, seed)} for explainer in asked]
-            for block in blocks
-        ]
+        by_method = [_method_key(explainer, seed) for explainer in asked]
+        specs = [[texts | method for method in by_method] for texts in (common | b.key() for b in blocks)]
         paths = [[self.store.path(spec, "explanations") for spec in of_block] for of_block in specs]
         missing = [[n for n, path in enumerate(of_block) if not path.is_dir()] for of_block in paths]
         ask = partial(explain, model, seed=seed, space=space, background=background)

@@ -249,7 +249,7 @@ def configuration_of(study: object, used: Collection[str] = ()) -> dict[str, obj
     A study of stored explanations leaves out what it did not look at; ``used`` are parts of the subject that it did.
     """
     if isinstance(study, AttentionStudy):
-        study = replace(study, subject=study.base)  # type: ignore[type-var]
+        study = replace(study, subject=study.base)
     plain = to_plain(study)
     assert isinstance(plain, dict)
     ask = plain.get("ask", plain)
