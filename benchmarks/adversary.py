@@ -1,7 +1,7 @@
 """The nine-seed AtteFa of mock-5 against the straightforward loop, side by side in one run.
 
 Ours: base outputs computed once and kept with the batches, batches of similar length, each distinct token of a batch
-encoded once (MLP), a fused optimiser, seeds as processes with one thread each, every epoch checkpointed. The
+encoded once (MLP), a fused optimizer, seeds as processes with one thread each, every epoch checkpointed. The
 straightforward loop: one seed after the other with all threads, texts padded to the longest of the dataset, every token
 encoded, the base model run again for each batch, plain Adam, nothing kept. Both draw the same batches from the same
 seeds, so that their results can be compared; and the peak memory of the largest process is told for few and many seeds.
@@ -24,17 +24,17 @@ from torch import Tensor
 from rashomon.data import Dataset
 from rashomon.data.batches import Batch, Rows
 from rashomon.data.planted import mock
+from rashomon.experiments.adversaries import Member, Trial, prepare, sibling, train_adversaries
+from rashomon.experiments.context import Context
+from rashomon.experiments.subject import Subject
 from rashomon.measures.divergence import attefa_loss, attefa_score, jsd, tvd
 from rashomon.models.base import Model, Output
-from rashomon.models.spec import ModelSpec
+from rashomon.models.model_spec import ModelSpec
 from rashomon.runs.store import Store
-from rashomon.studies.adversaries import Member, Trial, prepare, sibling, train_adversaries
 from rashomon.studies.attefa import BASE, FRESH, SEEDS
-from rashomon.studies.context import Context
-from rashomon.studies.subject import Subject
 from rashomon.training.adversarial import AttefaAdversary
 from rashomon.training.loop import seeded
-from rashomon.training.spec import TrainingSpec
+from rashomon.training.settings import TrainingSpec
 
 
 def padded(rows: Rows, index: Tensor) -> Batch:
@@ -69,7 +69,7 @@ def straightforward(trial: Trial, training: TrainingSpec, seed: int) -> float:
     free = model.free_of_decay()
     rest = [weight for weight in model.parameters() if all(weight is not other for other in free)]
     groups = [{"params": rest, "weight_decay": training.weight_decay}, {"params": free}]
-    optimiser = torch.optim.Adam(groups, lr=training.learning_rate)
+    optimizer = torch.optim.Adam(groups, lr=training.learning_rate)
     best, best_loss, best_epoch = {}, float("inf"), 0
     train, dev = trial.rows("train"), trial.rows("dev")
     for epoch in range(1, training.epochs + 1):
@@ -83,9 +83,9 @@ def straightforward(trial: Trial, training: TrainingSpec, seed: int) -> float:
                 assert told.attention is not None
                 changed = tvd(output.probabilities, told.probabilities)
                 moved = jsd(output.attention[:, 0], told.attention[:, 0])
-                optimiser.zero_grad()
+                optimizer.zero_grad()
                 attefa_loss(changed, moved).mean().backward()
-                optimiser.step()
+                optimizer.step()
         changed_mean, moved_mean = held_out(model, base, dev)
         loss = changed_mean - moved_mean / np.log(2)
         if loss < best_loss:

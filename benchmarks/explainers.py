@@ -32,7 +32,7 @@ from rashomon.data import load_dataset
 from rashomon.data.batches import Batch, Encoding
 from rashomon.data.example import Dataset, Example
 from rashomon.errors import UserError
-from rashomon.explain import DEFAULT_METHODS, Engine, explain, make_explainer
+from rashomon.explainers import DEFAULT_METHODS, Engine, explain, make_explainer
 from rashomon.models import Model, ModelSpec, build_model, without_attention
 
 warnings.filterwarnings("ignore")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 
-from rashomon.explain.flow import attention_flow, augment
+from rashomon.explainers.flow import attention_flow, augment
 
 SCALE = 10**7  # SciPy's capacities are whole numbers of 32 bits
 

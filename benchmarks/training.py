@@ -2,7 +2,7 @@
 
     python benchmarks/training.py [--dataset NAME] [--data-dir DIR] [--epochs N] [--skip-seeds]
 
-minimal   the same model, batch size and optimiser, batches drawn at random and padded as they come
+minimal   the same model, batch size and optimizer, batches drawn at random and padded as they come
 packed    a hand-written BiLSTM with packed sequences and plain Adam, batches drawn at random
 seeds     four seeds side by side, one thread each, against one after the other with all threads
 """
@@ -23,7 +23,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from rashomon.data import Dataset, load_dataset
 from rashomon.data.batches import Rows, collate
 from rashomon.models import ModelSpec, build_model
-from rashomon.models.predict import rows_of
+from rashomon.models.evaluator import rows_of
 from rashomon.runs.executor import run_tasks
 from rashomon.training import CrossEntropy, TrainingSpec, fit
 
@@ -33,23 +33,23 @@ BATCH = 32
 
 def ours(data: Dataset, held_out: Rows, epochs: int) -> None:
     model = build_model(SPEC, data, 0)
-    spec = TrainingSpec(epochs=epochs, batch_size=BATCH, optimiser="adam", patience=None)
+    spec = TrainingSpec(epochs=epochs, batch_size=BATCH, optimizer="adam", patience=None)
     fit(model, rows_of(model, data["train"]), held_out, CrossEntropy(), spec, seed=0)
 
 
 def minimal(data: Dataset, held_out: Rows, epochs: int) -> None:
     """Random batches, padded to their longest text, and one evaluation an epoch like ours."""
     model = build_model(SPEC, data, 0)
-    optimiser = torch.optim.Adam(model.parameters(), lr=1e-3, weight_decay=1e-5)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, weight_decay=1e-5)
     encodings = model.encode(data["train"])
     labels = torch.tensor([example.label for example in data["train"]])
     for _ in range(epochs):
         model.train()
         for index in torch.randperm(len(encodings)).split(BATCH):
             batch = collate([encodings[i] for i in index.tolist()], model.pad_id)
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             F.cross_entropy(model(batch).logits, labels[index]).backward()
-            optimiser.step()
+            optimizer.step()
         CrossEntropy().scores(model, held_out)
 
 
@@ -78,13 +78,13 @@ def packed(data: Dataset, held_out: Rows, epochs: int) -> None:
     encodings = reader.encode(data["train"])
     labels = torch.tensor([example.label for example in data["train"]])
     model = Packed(len(reader.vocabulary), len(data.labels))  # type: ignore[attr-defined]
-    optimiser = torch.optim.Adam(model.parameters(), lr=1e-3, weight_decay=1e-5)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, weight_decay=1e-5)
     for _ in range(epochs):
         for index in torch.randperm(len(encodings)).split(BATCH):
             batch = collate([encodings[i] for i in index.tolist()], reader.pad_id)
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             F.cross_entropy(model(batch.ids, batch.mask.sum(1)), labels[index]).backward()
-            optimiser.step()
+            optimizer.step()
         with torch.no_grad():
             for index in held_out.in_order():
                 batch = held_out.batch(index)

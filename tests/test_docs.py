@@ -34,7 +34,7 @@ def test_links_lead_somewhere(page: str) -> None:
 
 
 def test_every_name_is_documented() -> None:
-    from rashomon.explain import explainers
+    from rashomon.explainers import explainers
     from rashomon.studies import studies
 
     for page, registry in (("explainers", explainers), ("studies", studies)):

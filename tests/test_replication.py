@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rashomon.models.spec import ModelSpec
+from rashomon.models.model_spec import ModelSpec
 from rashomon.runs.store import Store
 from rashomon.studies import Agreement, Ask, Attefa, Context, DatasetSpec, Subject
 from rashomon.training import TrainingSpec

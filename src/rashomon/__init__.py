@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from rashomon.data import Example as Example
     from rashomon.data import load_dataset as load_dataset
     from rashomon.data import load_file as load_file
-    from rashomon.explain import Explanations as Explanations
-    from rashomon.explain import explain as explain
+    from rashomon.explainers import Explanations as Explanations
+    from rashomon.explainers import explain as explain
     from rashomon.models import load_model as load_model
     from rashomon.report import audit as audit
     from rashomon.studies import agreement as agreement
@@ -29,11 +29,11 @@ __version__ = version("rashomon")
 _HOMES = {
     "Dataset": "rashomon.data",
     "Example": "rashomon.data",
-    "Explanations": "rashomon.explain",
+    "Explanations": "rashomon.explainers",
     "agreement": "rashomon.studies",
     "audit": "rashomon.report",
     "evaluate": "rashomon.training",
-    "explain": "rashomon.explain",
+    "explain": "rashomon.explainers",
     "load_dataset": "rashomon.data",
     "load_file": "rashomon.data",
     "load_model": "rashomon.models",

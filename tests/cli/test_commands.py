@@ -13,8 +13,8 @@ import pytest
 from rashomon.cli.options import OutputOptions
 from rashomon.cli.output import Printer
 from rashomon.cli.study import _compact
-from rashomon.explain import Explanations
-from rashomon.runs.spec import to_plain
+from rashomon.explainers import Explanations
+from rashomon.runs.specifications import to_plain
 from rashomon.studies import studies
 from tests.cli.conftest import Command
 
@@ -152,7 +152,7 @@ def test_attefa_trains_its_bases_as_published_except_for_what_was_asked(rashomon
     assert said.code == 0, said
     document = json.loads(said.out)
     training = document["configuration"]["subject"]["training"]
-    assert (training["epochs"], training["select"], training["optimiser"]) == (1, "roc-auc", "adam")
+    assert (training["epochs"], training["select"], training["optimizer"]) == (1, "roc-auc", "adam")
     (row,) = document["summary"]
     assert (row["bases"], row["n"]) == (2, 2)
 
@@ -168,9 +168,9 @@ def test_attefa_trains_its_bases_as_published_except_for_what_was_asked(rashomon
         (
             "attefa",
             "--set training.epochs=40",
-            {"training.epochs": 40, "training.patience": 10, "training.optimiser": "adam"},
+            {"training.epochs": 40, "training.patience": 10, "training.optimizer": "adam"},
         ),
-        ("adversary", "--set training.epochs=40", {"training.epochs": 40, "training.optimiser": "amsgrad"}),
+        ("adversary", "--set training.epochs=40", {"training.epochs": 40, "training.optimizer": "amsgrad"}),
         (
             "instance-adversary",
             "--set search.steps=50 --set search.starts=2",
@@ -191,7 +191,7 @@ def test_attefa_trains_its_bases_as_published_except_for_what_was_asked(rashomon
         (
             "necessity",
             "--set subject.model.name=minilm --set subject.training.epochs=2",
-            {"subject.training.epochs": 2, "subject.training.optimiser": "adamw"},
+            {"subject.training.epochs": 2, "subject.training.optimizer": "adamw"},
         ),
     ],
 )

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from rashomon.cli.options import ModelOptions
+from rashomon.experiments.subject import DatasetSpec
 from rashomon.models.build import build_model
-from rashomon.models.spec import ENCODERS, PRETRAINED, models
+from rashomon.models.model_spec import ENCODERS, PRETRAINED, models
 from rashomon.registry import Entry
-from rashomon.studies.subject import DatasetSpec
 from tests.cli.conftest import Command
 
 BAD = [
@@ -35,7 +35,7 @@ BAD = [
     ("train --dev reviews.csv", "--train"),
     ("train --epochs 0", "epoch"),
     ("train --epochs many", "--epochs"),
-    ("train --optimiser sgdd", "sgdd"),
+    ("train --optimizer sgdd", "sgdd"),
     ("train --attention multiplicative", "attention"),
     ("train --embeddings nowhere.npz", "nowhere.npz"),
     ("train --out file.txt/inside", "file.txt"),
@@ -152,7 +152,7 @@ def test_an_interrupted_command_says_so(rashomon: Command, monkeypatch: pytest.M
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rashomon.studies.context.load_dataset", stop)
+    monkeypatch.setattr("rashomon.experiments.context.load_dataset", stop)
     said = rashomon("data", "show", "planted-reviews")
     assert said.code == 130
     assert "Interrupted" in said.err

@@ -14,7 +14,7 @@ import torch
 from rashomon.data import Dataset, Example
 from rashomon.errors import UserError
 from rashomon.models import AttentionClassifier, ModelSpec, build_model, is_pretrained, load_model, models
-from rashomon.models.spec import ENCODERS, PRETRAINED
+from rashomon.models.model_spec import ENCODERS, PRETRAINED
 
 from .tiny import SINGLES, dataset
 

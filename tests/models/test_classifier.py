@@ -15,7 +15,7 @@ from rashomon.data.example import Example
 from rashomon.errors import UserError
 from rashomon.models import AttentionClassifier, Output, build_model, load_model
 from rashomon.models import classifier as classifier_module
-from rashomon.models.spec import ATTENTIONS, ENCODERS, WEIGHTS, ModelSpec
+from rashomon.models.model_spec import ATTENTIONS, ENCODERS, WEIGHTS, ModelSpec
 
 from .tiny import PAIRS, SINGLES, dataset
 

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from rashomon.data.batches import Batch
 from rashomon.models.encoders import RecurrentLayer, build_encoder
-from rashomon.models.layout import Layout
-from rashomon.models.spec import ENCODERS, ModelSpec
+from rashomon.models.model_spec import ENCODERS, ModelSpec
+from rashomon.models.sequences import Layout
 
 
 def _batch(mask: Tensor, segments: Tensor | None = None) -> Batch:

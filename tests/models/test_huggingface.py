@@ -16,7 +16,7 @@ from rashomon.data.example import Example
 from rashomon.errors import UserError
 from rashomon.models import ModelSpec, build_model, load_model, without_attention
 from rashomon.models.huggingface import HuggingFaceClassifier
-from rashomon.models.sources import locate
+from rashomon.models.locate import locate
 
 from .tiny import PAIRS, SINGLES, dataset, tiny_checkpoint
 

@@ -8,18 +8,11 @@ import re
 import numpy as np
 import pandas as pd
 
-from rashomon.explain.collection import Explanations
-from rashomon.explain.record import Explanation
-from rashomon.studies.base import (
-    Audit,
-    Distributions,
-    Finding,
-    Judgement,
-    Matrix,
-    MethodVerdict,
-    Plot,
-    Series,
-)
+from rashomon.audits.record import Audit, Judgement, MethodVerdict
+from rashomon.experiments.figures import Distributions, Matrix, Plot, Series
+from rashomon.explainers.collection import Explanations
+from rashomon.explainers.record import Explanation
+from rashomon.studies.base import Finding
 
 METHODS = (
     "attention",

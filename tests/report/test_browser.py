@@ -10,7 +10,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
-from rashomon.explain.collection import Explanations
+from rashomon.explainers.collection import Explanations
 
 from .sample import HOSTILE, METHODS, bare_audit, sample_audit
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rashomon.explain.collection import Explanations
-from rashomon.explain.display import LEVELS, pieces
+from rashomon.explainers.collection import Explanations
+from rashomon.explainers.display import LEVELS, pieces
 from rashomon.report.examples import example_data
 
 from .sample import sample_audit

@@ -6,11 +6,11 @@ from html.parser import HTMLParser
 import pandas as pd
 import pytest
 
+from rashomon.audits.record import Judgement, MethodVerdict
 from rashomon.errors import UserError
-from rashomon.explain.collection import Explanations
+from rashomon.explainers.collection import Explanations
 from rashomon.report import render, save_report
 from rashomon.report.page import title_of
-from rashomon.studies.base import Judgement, MethodVerdict
 
 from .sample import HOSTILE, bare_audit, sample_audit
 

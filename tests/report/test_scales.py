@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rashomon.explain.display import DARK, LIGHT
+from rashomon.explainers.display import DARK, LIGHT
 from rashomon.report.scales import (
     Scale,
     cell,

@@ -18,7 +18,7 @@ from rashomon.errors import UserError
 from rashomon.progress import progress, show_progress
 from rashomon.registry import Entry
 from rashomon.runs.executor import _perform_in_worker, one_thread, run_tasks
-from rashomon.runs.spec import from_plain, key
+from rashomon.runs.specifications import from_plain, key
 
 
 def train(seed: int) -> bytes:

@@ -18,7 +18,7 @@ import torch
 
 from rashomon.errors import UserError
 from rashomon.runs import store as store_module
-from rashomon.runs.spec import key
+from rashomon.runs.specifications import key
 from rashomon.runs.store import (
     Store,
     default_root,

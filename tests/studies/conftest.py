@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from rashomon.explain import explainers
+from rashomon.experiments.context import Context
+from rashomon.explainers import explainers
 from rashomon.runs.store import Store
 from rashomon.studies import context as context_module
-from rashomon.studies.context import Context
 from tests.models.tiny import tiny_checkpoint
 from tests.studies.planted import Constant, Oracle
 

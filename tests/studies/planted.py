@@ -8,11 +8,11 @@ from typing import ClassVar
 import numpy as np
 
 from rashomon.data import Dataset, Example
-from rashomon.explain.base import Explainer, Job, Scores
-from rashomon.models.spec import ModelSpec
-from rashomon.studies.context import Context
-from rashomon.studies.subject import Subject
-from rashomon.training.spec import TrainingSpec
+from rashomon.experiments.context import Context
+from rashomon.experiments.subject import Subject
+from rashomon.explainers.base import Explainer, Job, Scores
+from rashomon.models.model_spec import ModelSpec
+from rashomon.training.settings import TrainingSpec
 
 OPINIONS = (("awful", "dull", "bad"), ("great", "witty", "good"), ("odd", "long", "cold"))
 FILLERS = ("the", "film", "was", "a", "plot", "with", "people", "and", "movie", "one")

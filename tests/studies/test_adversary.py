@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from rashomon.errors import UserError
+from rashomon.experiments.adversaries import prepare
+from rashomon.experiments.context import Context
+from rashomon.experiments.instance_search import Search
+from rashomon.experiments.subject import Subject
+from rashomon.measures.curves import bootstrap_area, height_at, normalised_area, shape_of
 from rashomon.runs.store import Store
-from rashomon.studies.adversaries import prepare
 from rashomon.studies.adversary import AdversarySweep
-from rashomon.studies.context import Context
-from rashomon.studies.curves import bootstrap_area, height_at, normalised_area, shape_of
-from rashomon.studies.instance_adversary import Search
-from rashomon.studies.subject import Subject
 from tests.models.tiny import dataset, tiny_checkpoint
 from tests.studies.trials import FEW, check_finding, fewer, finished_runs, planted, trial_of
 
@@ -117,7 +117,7 @@ def test_a_fine_tuned_transformer(tmp_path: Path) -> None:
     folder = tiny_checkpoint("bert", tmp_path / "bert")
     context = Context(Store(tmp_path / "store"), workers=1)
     subject = Subject(context.adopt(dataset()), checkpoint=str(folder))
-    training = replace(FEW, epochs=2, learning_rate=1e-3, optimiser="adamw")
+    training = replace(FEW, epochs=2, learning_rate=1e-3, optimizer="adamw")
     finding = AdversarySweep(subject, (0.0, 0.1, 1.0), training=training, reading="rollout").run(context)
     check_finding(finding)
     assert (

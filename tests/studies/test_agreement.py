@@ -12,13 +12,13 @@ from scipy import stats
 
 import rashomon as ra
 from rashomon.errors import UserError
-from rashomon.explain import Explanations, explain
+from rashomon.experiments.context import Context
+from rashomon.experiments.figures import Distributions, Matrix, Plot
+from rashomon.experiments.subject import Subject
+from rashomon.experiments.testimony import Ask, hear
+from rashomon.explainers import Explanations, explain
 from rashomon.models.build import load_model
 from rashomon.studies.agreement import Agreement, agreement, mean_by_example
-from rashomon.studies.base import Distributions, Matrix, Plot
-from rashomon.studies.context import Context
-from rashomon.studies.subject import Subject
-from rashomon.studies.witnesses import Ask, hear
 from tests.models.tiny import SINGLES, dataset
 from tests.studies.planted import planted, subject_in
 

@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from rashomon.experiments.adversaries import against_base, attention_on_evidence, content_rows, prepare
+from rashomon.experiments.subject import DatasetSpec
 from rashomon.measures.divergence import LN2
 from rashomon.models.build import build_model
-from rashomon.models.spec import ModelSpec
+from rashomon.models.model_spec import ModelSpec
 from rashomon.papers import papers, published
-from rashomon.studies.adversaries import against_base, attention_on_evidence, content_rows, prepare
 from rashomon.studies.attefa import SEEDS, Attefa, _verdict
-from rashomon.studies.subject import DatasetSpec
 from tests.studies.trials import FEW, check_finding, fewer, finished_runs, planted, trial_of
 
 

@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from rashomon.models.spec import ModelSpec
+from rashomon.experiments.subject import Subject
+from rashomon.models.model_spec import ModelSpec
 from rashomon.studies import studies
-from rashomon.studies.base import AttentionStudy
-from rashomon.studies.subject import Subject
-from rashomon.studies.witnesses import configuration_of
-from rashomon.training.spec import FINE_TUNING, TrainingSpec
+from rashomon.studies.base import AttentionStudy, configuration_of
+from rashomon.training.settings import FINE_TUNING, TrainingSpec
 
 OF_ATTENTION: list[Any] = [kind.value for kind in studies if issubclass(kind.value, AttentionStudy)]
 

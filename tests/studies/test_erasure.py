@@ -11,14 +11,14 @@ from statsmodels.stats.multitest import multipletests
 
 from rashomon.data.batches import Encoding
 from rashomon.errors import UserError
-from rashomon.explain import Explanation, Explanations
-from rashomon.explain.engine import Perturbation
+from rashomon.experiments.context import Context
+from rashomon.experiments.figures import Plot
+from rashomon.experiments.subject import Subject
+from rashomon.experiments.testimony import Ask, hear
+from rashomon.explainers import Explanation, Explanations
+from rashomon.explainers.engine import Perturbation
 from rashomon.models.base import Model
-from rashomon.studies.base import Plot
-from rashomon.studies.context import Context
 from rashomon.studies.erasure import Erasure, erase
-from rashomon.studies.subject import Subject
-from rashomon.studies.witnesses import Ask, hear
 from tests.models.tiny import dataset
 from tests.studies.planted import planted, subject_in
 

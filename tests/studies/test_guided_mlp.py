@@ -10,10 +10,10 @@ import pytest
 
 from rashomon.data.batches import Encoding
 from rashomon.errors import UserError
+from rashomon.experiments.context import Context
+from rashomon.experiments.subject import Subject
 from rashomon.runs.store import Store
-from rashomon.studies.context import Context
 from rashomon.studies.guided_mlp import GuidedMlp, _Given
-from rashomon.studies.subject import Subject
 from tests.models.tiny import dataset, tiny_checkpoint
 from tests.studies.trials import FEW, check_finding, fewer, finished_runs, planted, trial_of
 

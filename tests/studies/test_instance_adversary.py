@@ -10,14 +10,15 @@ import pytest
 import torch
 
 from rashomon.errors import UserError
+from rashomon.experiments.instance_search import Search, other_attention
+from rashomon.experiments.subject import Subject
 from rashomon.measures.divergence import LN2, jsd
 from rashomon.models.build import build_model
 from rashomon.models.classifier import AttentionClassifier
-from rashomon.models.predict import rows_of
-from rashomon.models.spec import ModelSpec
-from rashomon.studies.instance_adversary import InstanceAdversary, Search, _verdict, other_attention
+from rashomon.models.evaluator import rows_of
+from rashomon.models.model_spec import ModelSpec
+from rashomon.studies.instance_adversary import InstanceAdversary, _verdict
 from rashomon.studies.permutation import Permutation
-from rashomon.studies.subject import Subject
 from tests.models.tiny import PAIRS, SINGLES, dataset, tiny_checkpoint
 from tests.studies.trials import check_finding, trial_of
 

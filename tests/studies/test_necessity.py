@@ -12,12 +12,12 @@ from statsmodels.stats.contingency_tables import mcnemar
 
 from rashomon.data import Dataset
 from rashomon.errors import UserError
-from rashomon.models.predict import predict, rows_of
-from rashomon.models.spec import ModelSpec
-from rashomon.studies.context import Context
+from rashomon.experiments.context import Context
+from rashomon.experiments.subject import DatasetSpec, Subject
+from rashomon.models.evaluator import predict, rows_of
+from rashomon.models.model_spec import ModelSpec
 from rashomon.studies.necessity import Necessity, _summary, _verdict, uniform_twin
-from rashomon.studies.subject import DatasetSpec, Subject
-from rashomon.training.spec import TrainingSpec
+from rashomon.training.settings import TrainingSpec
 from tests.studies.planted import SMALL, planted, subject_in
 
 
@@ -54,7 +54,7 @@ def test_the_uniform_twin_attends_uniformly(context: Context) -> None:
 
 
 def test_a_transformer_is_fine_tuned_twice(context: Context, checkpoint: Callable[..., Path]) -> None:
-    once = TrainingSpec(epochs=1, batch_size=8, learning_rate=1e-3, optimiser="adamw")
+    once = TrainingSpec(epochs=1, batch_size=8, learning_rate=1e-3, optimizer="adamw")
     model = ModelSpec(name=str(checkpoint("distilbert")))
     subject = subject_in(context, planted(train=16, held_out=8), model=model, training=once)
     finding = Necessity(subject).run(context)

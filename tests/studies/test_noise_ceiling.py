@@ -9,11 +9,11 @@ import pytest
 from scipy import stats
 
 from rashomon.errors import UserError
-from rashomon.explain import Explanations, explain
-from rashomon.studies.context import Context
+from rashomon.experiments.context import Context
+from rashomon.experiments.subject import Subject
+from rashomon.experiments.testimony import Ask, background, hear
+from rashomon.explainers import Explanations, explain
 from rashomon.studies.noise_ceiling import MODEL, SAMPLING, SHIFT, NoiseCeiling, other_seeds
-from rashomon.studies.subject import Subject
-from rashomon.studies.witnesses import Ask, background, hear
 from tests.models.tiny import dataset
 from tests.studies.planted import planted, subject_in
 

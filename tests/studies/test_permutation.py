@@ -11,7 +11,7 @@ import torch
 from rashomon.errors import UserError
 from rashomon.models.build import build_model
 from rashomon.models.classifier import AttentionClassifier
-from rashomon.models.spec import ModelSpec
+from rashomon.models.model_spec import ModelSpec
 from rashomon.studies.permutation import Permutation, shuffle_all
 from tests.models.tiny import PAIRS, SINGLES, dataset
 from tests.studies.trials import check_finding, trial_of

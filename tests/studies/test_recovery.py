@@ -9,13 +9,14 @@ import pytest
 from sklearn.metrics import average_precision_score
 
 from rashomon.data import Dataset, Example
+from rashomon.data.rationales import has_rationale
 from rashomon.errors import UserError
-from rashomon.explain import Explanations, explain
+from rashomon.experiments.context import Context
+from rashomon.experiments.subject import Subject
+from rashomon.experiments.testimony import Ask, hear
+from rashomon.explainers import Explanations, explain
 from rashomon.models.build import load_model
-from rashomon.studies.context import Context
-from rashomon.studies.recovery import Recovery, has_rationale, rationale_of
-from rashomon.studies.subject import Subject
-from rashomon.studies.witnesses import Ask, hear
+from rashomon.studies.recovery import Recovery, rationale_of
 from tests.studies.planted import planted, subject_in
 
 SST = Example(

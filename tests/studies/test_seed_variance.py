@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from rashomon.errors import UserError
-from rashomon.studies.bins import by_bin, overall, with_bins
+from rashomon.experiments.attention_bins import by_bin, overall, with_bins
 from rashomon.studies.seed_variance import SeedVariance
 from tests.studies.trials import check_finding, finished_runs, trial_of
 

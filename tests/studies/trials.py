@@ -7,12 +7,12 @@ from pathlib import Path
 
 from rashomon.data import Dataset
 from rashomon.data.planted import mock
-from rashomon.models.spec import ModelSpec
+from rashomon.experiments.context import Context
+from rashomon.experiments.subject import Subject
+from rashomon.models.model_spec import ModelSpec
 from rashomon.runs.store import Store
 from rashomon.studies.base import Finding
-from rashomon.studies.context import Context
-from rashomon.studies.subject import Subject
-from rashomon.training.spec import TrainingSpec
+from rashomon.training.settings import TrainingSpec
 
 FEW = TrainingSpec(epochs=4, learning_rate=0.01, patience=None)
 

@@ -17,9 +17,9 @@ from rashomon.errors import UserError
 from rashomon.measures.divergence import LN2, attefa_score, kl
 from rashomon.models.base import Model, Output
 from rashomon.models.build import build_model
+from rashomon.models.evaluator import predict, rows_of
 from rashomon.models.huggingface import HuggingFaceClassifier
-from rashomon.models.predict import predict, rows_of
-from rashomon.models.spec import ModelSpec
+from rashomon.models.model_spec import ModelSpec
 from rashomon.training.adversarial import (
     ATTENTION,
     CONTENT,
@@ -36,7 +36,7 @@ from rashomon.training.adversarial import (
 )
 from rashomon.training.loop import fit
 from rashomon.training.objectives import CrossEntropy
-from rashomon.training.spec import TrainingSpec
+from rashomon.training.settings import TrainingSpec
 from tests.models.tiny import SINGLES, dataset, tiny_checkpoint
 
 
@@ -171,7 +171,7 @@ def test_lambda_zero_stays_near_the_base_and_larger_lambdas_move_attention() -> 
 def test_attefa_moves_attention_and_keeps_the_best_epoch() -> None:
     fresh, rows, _ = trained_base()
     before = AttefaAdversary().scores(fresh, rows["dev"])
-    spec = TrainingSpec(epochs=6, learning_rate=0.01, select="loss", patience=10, optimiser="adam")
+    spec = TrainingSpec(epochs=6, learning_rate=0.01, select="loss", patience=10, optimizer="adam")
     history = fit(fresh, rows["train"], rows["dev"], AttefaAdversary(), spec, seed=1)
     after = AttefaAdversary().scores(fresh, rows["dev"])
     assert after["loss"] < before["loss"] - 0.2
@@ -202,7 +202,7 @@ def test_transformers_are_read_without_special_tokens_or_dropout(reading: Readin
 
 
 def test_rollout_equals_the_explainers(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    from rashomon.explain.flow import augment, rollout
+    from rashomon.explainers.flow import augment, rollout
 
     model = HuggingFaceClassifier.load(tiny_checkpoint("distilbert", tmp_path / "distilbert"))
     batch = model.collate(model.encode(SINGLES[:1]))

@@ -15,11 +15,11 @@ from rashomon.data import Dataset, Example
 from rashomon.data.batches import Batch, Rows
 from rashomon.models import ModelSpec, build_model
 from rashomon.models.base import Model
-from rashomon.models.predict import predict, rows_of
+from rashomon.models.evaluator import predict, rows_of
 from rashomon.training import CrossEntropy, History, TrainingSpec, fit
 from rashomon.training.callbacks import Callback, EpochPredictions
 from rashomon.training.loop import _rate_factor
-from rashomon.training.optimisers import make_optimiser
+from rashomon.training.optimizers import make_optimizer
 
 SPEC = TrainingSpec(epochs=4, batch_size=16, patience=None, learning_rate=3e-3)
 SMALL = ModelSpec(name="bilstm", embedding_dim=8, hidden=6, dropout=0.3)
@@ -198,7 +198,7 @@ def test_attention_and_ready_made_vectors_are_free_of_weight_decay(
     planted: Dataset, vectors: str, ready_made: bool
 ) -> None:
     model = build_model(replace(SMALL, embeddings=vectors if ready_made else None), planted, 0)
-    groups = make_optimiser(model, TrainingSpec(weight_decay=0.1)).param_groups
+    groups = make_optimizer(model, TrainingSpec(weight_decay=0.1)).param_groups
     free = {id(p) for group in groups if group["weight_decay"] == 0 for p in group["params"]}
     tables = [p for name, p in model.named_parameters() if name == "embedding.weight" and ready_made]
     assert free == {id(p) for p in [*model.attention_parameters(), *tables]}
@@ -226,8 +226,8 @@ def test_a_prediction_is_the_same_alone_and_in_any_batch(planted: Dataset) -> No
         assert together.attention[i, 0, n:].sum() == 0
 
 
-@pytest.mark.parametrize("optimiser", ["adam", "amsgrad", "adamw"])
-def test_words_that_training_never_reads_keep_their_vectors(tmp_path: Path, optimiser: str) -> None:
+@pytest.mark.parametrize("optimizer", ["adam", "amsgrad", "adamw"])
+def test_words_that_training_never_reads_keep_their_vectors(tmp_path: Path, optimizer: str) -> None:
     train = tuple(
         Example(id=str(i), text=text, label=i % 2) for i, text in enumerate(["dull film", "fine film"] * 8)
     )
@@ -238,7 +238,7 @@ def test_words_that_training_never_reads_keep_their_vectors(tmp_path: Path, opti
     data = Dataset("films", {"train": train, "dev": train, "test": test}, ("bad", "good"))
     spec = replace(SMALL, embeddings=str(tmp_path / "vectors.npz"))
     model = build_model(spec, data, 0)
-    training = replace(SPEC, optimiser=optimiser, weight_decay=0.01)  # type: ignore[arg-type]
+    training = replace(SPEC, optimizer=optimizer, weight_decay=0.01)  # type: ignore[arg-type]
     rows = rows_of(model, train)
     fit(model, rows, rows, CrossEntropy(), training, seed=0)
     table = model.state_dict()["embedding.weight"].numpy()
@@ -265,5 +265,5 @@ def test_weight_decay_does_not_erase_vectors_on_a_plateau(planted: Dataset, vect
     model = build_model(replace(SMALL, embeddings=vectors), planted, 0)
     before = model.state_dict()["embedding.weight"].clone()
     rows = rows_of(model, planted["train"])
-    fit(model, rows, rows, Plateau(), replace(SPEC, select="loss", optimiser="adam"), seed=0)
+    fit(model, rows, rows, Plateau(), replace(SPEC, select="loss", optimizer="adam"), seed=0)
     assert torch.equal(model.state_dict()["embedding.weight"], before)

@@ -61,7 +61,7 @@ def test_evaluation_matches_labels_by_name(planted: Dataset) -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"optimiser": "sgd"}, "'sgd'"),
+        ({"optimizer": "sgd"}, "'sgd'"),
         ({"select": "foo"}, "'foo'"),
         ({"patience": 0}, "patience"),
         ({"clip": 0.0}, "gradient norm"),

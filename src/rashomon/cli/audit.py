@@ -40,10 +40,10 @@ def command(
 
       rashomon audit --model ./my-checkpoint --data reviews.csv --text-column body --label-column stars
     """
+    from rashomon.audits import AuditSettings, run_audit
+    from rashomon.audits.auditing import check_names
+    from rashomon.experiments.testimony import METHODS
     from rashomon.report import save_report
-    from rashomon.studies import AuditSettings, run_audit
-    from rashomon.studies.audit import check_names
-    from rashomon.studies.witnesses import METHODS
 
     printer = Printer(output)
     subject = model.any_subject(data.spec(labelled=not model.checkpoint()))

@@ -15,7 +15,7 @@ from rashomon.errors import UserError
 
 if TYPE_CHECKING:
     from rashomon.data import Dataset, Example
-    from rashomon.explain import Explanations
+    from rashomon.explainers import Explanations
 
 FORMATS = (".parquet", ".html", ".json")
 
@@ -48,9 +48,9 @@ def command(
 
       rashomon explain --data reviews.csv --text-column body --model ./checkpoint --out heat.html
     """
-    from rashomon.explain import DEFAULT_METHODS, explain, make_explainer
-    from rashomon.explain.run import as_examples
-    from rashomon.studies.witnesses import answerable, background
+    from rashomon.experiments.testimony import answerable, background
+    from rashomon.explainers import DEFAULT_METHODS, explain, make_explainer
+    from rashomon.explainers.explaining import as_examples
 
     printer = Printer(output)
     _check_asked(texts, data)
@@ -81,7 +81,7 @@ def command(
         _save(shown, out)
         printer.plain(f"saved {len(shown)} explanations to {out}")
     if printer.for_people:
-        from rashomon.explain.display import by_example, legend, to_rich
+        from rashomon.explainers.display import by_example, legend, to_rich
 
         for group in by_example(shown):
             printer.say(to_rich(group))
@@ -116,7 +116,7 @@ def _check_format(out: Path) -> None:
 
 
 def _save(told: Explanations, out: Path) -> None:
-    from rashomon.explain.display import to_html
+    from rashomon.explainers.display import to_html
     from rashomon.runs.store import write_bytes
 
     out.parent.mkdir(parents=True, exist_ok=True)

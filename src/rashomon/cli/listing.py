@@ -13,7 +13,7 @@ from rashomon.cli.output import Printer
 from rashomon.errors import unknown_name
 
 if TYPE_CHECKING:
-    from rashomon.explain import Explainer
+    from rashomon.explainers import Explainer
 
 KINDS = ("datasets", "models", "explainers", "measures", "studies")
 
@@ -53,7 +53,7 @@ def _entries(kind: str, store: StoreOptions) -> list[tuple[str, str]]:
     if kind == "models":
         from rashomon.models import models as registry
     elif kind == "explainers":
-        from rashomon.explain import explainers
+        from rashomon.explainers import explainers
 
         return [(entry.name, entry.summary + _settings(entry.value)) for entry in explainers]
     elif kind == "measures":
@@ -68,7 +68,7 @@ def _entries(kind: str, store: StoreOptions) -> list[tuple[str, str]]:
 
 def _settings(kind: type[Explainer]) -> str:
     """What can be written in parentheses behind an explainer's name, with the usual values."""
-    from rashomon.explain.base import written
+    from rashomon.explainers.base import written
 
     told = [name if usual is None else written(name, usual) for name, usual in kind.settings().items()]
     return f" [{', '.join(told)}]" if told else ""

@@ -15,10 +15,10 @@ from rashomon.errors import UserError
 
 if TYPE_CHECKING:
     from rashomon.data import Columns
-    from rashomon.models.spec import ModelSpec
-    from rashomon.studies.context import Context
-    from rashomon.studies.subject import DatasetSpec, Subject
-    from rashomon.training.spec import TrainingSpec
+    from rashomon.experiments.context import Context
+    from rashomon.experiments.subject import DatasetSpec, Subject
+    from rashomon.models.model_spec import ModelSpec
+    from rashomon.training.settings import TrainingSpec
 
 
 Text = str | None
@@ -54,8 +54,8 @@ class StoreOptions:
     backend: str = option("processes", "Where they run: processes, ray, dask or serial.")
 
     def context(self) -> Context:
+        from rashomon.experiments.context import Context
         from rashomon.runs.store import Store
-        from rashomon.studies.context import Context
 
         store = Store(self.store) if self.store else Store()
         return Context(store, self.data_dir, self.workers, self.backend)  # type: ignore[arg-type]
@@ -91,7 +91,7 @@ class DataOptions:
 
     def spec(self, labelled: bool = True, usual: str = "planted-reviews") -> DatasetSpec:
         """The chosen texts; where none were chosen, the dataset that is ``usual``."""
-        from rashomon.studies.subject import DatasetSpec
+        from rashomon.experiments.subject import DatasetSpec
 
         ways = [name for name in ("dataset", "data", "train") if getattr(self, name) is not None]
         if len(ways) > 1:
@@ -153,7 +153,7 @@ class ModelOptions:
     weight_decay: Real = option(
         None, "Weight decay (never on the attention, nor on word vectors from a file)."
     )
-    optimiser: Text = option(None, "adam, adamw or amsgrad.")
+    optimizer: Text = option(None, "adam, adamw or amsgrad.")
     clip: Real = option(None, "Largest gradient norm.")
     patience: Number = option(None, "Epochs without improvement before training stops.")
     least_gain: Real = option(None, "An improvement smaller than this does not renew the patience.")
@@ -171,10 +171,10 @@ class ModelOptions:
         usual: Callable[[ModelSpec], TrainingSpec] | None = None,
     ) -> Subject:
         """A subject to be trained: as usual, except for what was asked."""
-        from rashomon.models.spec import ModelSpec
-        from rashomon.runs.spec import from_plain, to_plain
-        from rashomon.studies.subject import Subject
-        from rashomon.training.spec import TrainingSpec
+        from rashomon.experiments.subject import Subject
+        from rashomon.models.model_spec import ModelSpec
+        from rashomon.runs.specifications import from_plain, to_plain
+        from rashomon.training.settings import TrainingSpec
         from rashomon.training.train import default_training
 
         of_model = self._given(ModelSpec)
@@ -189,7 +189,7 @@ class ModelOptions:
     def checkpoint(self) -> bool:
         """Whether the model is a folder or a hub id, to be used as it is, rather than a name to be trained."""
         from rashomon.models.build import is_pretrained
-        from rashomon.models.spec import PRETRAINED
+        from rashomon.models.model_spec import PRETRAINED
 
         # The ids behind the short names are encoders without a head, which can only be fine-tuned.
         to_be_tuned = {*PRETRAINED, *PRETRAINED.values()}
@@ -202,8 +202,8 @@ class ModelOptions:
         usual: Callable[[ModelSpec], TrainingSpec] | None = None,
     ) -> Subject:
         """A checkpoint as it is, or a subject to be trained."""
-        from rashomon.models.spec import ModelSpec
-        from rashomon.studies.subject import Subject
+        from rashomon.experiments.subject import Subject
+        from rashomon.models.model_spec import ModelSpec
 
         if not self.checkpoint():
             return self.subject(dataset, seeds, usual)

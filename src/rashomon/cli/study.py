@@ -128,8 +128,8 @@ def _check_alone(data: DataOptions, model: ModelOptions, seeds: int | None) -> N
 def _from_file(kind: type[Study], config: Path) -> Study:
     import tomllib
 
-    from rashomon.models.spec import ModelSpec
-    from rashomon.runs.spec import from_plain, to_plain
+    from rashomon.models.model_spec import ModelSpec
+    from rashomon.runs.specifications import from_plain, to_plain
 
     try:
         values = tomllib.loads(config.read_text(encoding="utf-8"))
@@ -184,7 +184,7 @@ def _with_values(study: Any, values: dict[str, Any]) -> Any:
 def _with_settings(study: Any, settings: list[str]) -> Any:
     import tomllib
 
-    from rashomon.runs.spec import from_plain, to_plain
+    from rashomon.runs.specifications import from_plain, to_plain
 
     for setting in settings:
         if "=" not in setting:
@@ -227,8 +227,8 @@ def _merged(old: dict[str, Any], new: dict[str, Any], left_open: Any) -> dict[st
 
 
 def _save(study: Study, finding: Finding, seconds: float, out: Path, printer: Printer) -> None:
+    from rashomon.audits.auditing import single_finding
     from rashomon.report import save_report
-    from rashomon.studies.audit import single_finding
 
     command = shlex.join(["rashomon", *sys.argv[1:]])
     files = save_report(single_finding(study, finding, command, seconds), out)

@@ -1,14 +1,14 @@
 """Examples and datasets, and the way from text to tensors."""
 
 from rashomon.data.batches import Batch, Encoding, Rows, collate, pack
+from rashomon.data.catalogue import datasets, known_names, load_dataset
+from rashomon.data.columns import Columns
 from rashomon.data.example import Dataset, Equality, Example, Span, Split, fingerprint, require_labels
 from rashomon.data.files import load_file, load_files, read_examples
 from rashomon.data.lexicon import Lexicon, load_lexicon
-from rashomon.data.named import datasets, known_names, load_dataset
 from rashomon.data.planted import mock
 from rashomon.data.preprocess import apply_dataset_steps, apply_token_steps, parse_step, steps
 from rashomon.data.reviews import planted_reviews
-from rashomon.data.rows import Columns
 from rashomon.data.tokens import Word, tokenise, words_of
 from rashomon.data.vectors import load_vectors
 from rashomon.data.vocabulary import Vocabulary

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
+from rashomon.data.columns import Columns, examples_from, is_question_answering
 from rashomon.data.example import Dataset, Split
-from rashomon.data.rows import Columns, examples_from, is_question_answering
+from rashomon.data.file_formats import read_table
 from rashomon.data.splits import split_off, split_three
-from rashomon.data.tables import read_table
 from rashomon.errors import UserError
 
 

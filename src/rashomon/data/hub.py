@@ -9,11 +9,11 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rashomon.data.columns import Columns, examples_from
 from rashomon.data.example import Dataset, Split
+from rashomon.data.file_formats import Table
 from rashomon.data.files import require_classes, with_dev
-from rashomon.data.rows import Columns, examples_from
 from rashomon.data.splits import split_three
-from rashomon.data.tables import Table
 from rashomon.errors import UserError
 
 PAIRS = (

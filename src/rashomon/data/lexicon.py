@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from rashomon.data.locations import data_folder
+from rashomon.data.data_folder import data_folder
 from rashomon.errors import UserError, unknown_name
 
 BUILTIN = "builtin"  # the name that asks for the package's own lists whatever the data folder holds

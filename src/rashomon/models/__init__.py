@@ -3,7 +3,7 @@
 from rashomon.models.base import Model, Output, without_attention
 from rashomon.models.build import build_model, is_pretrained, load_model
 from rashomon.models.classifier import AttentionClassifier
-from rashomon.models.spec import ModelSpec, models
+from rashomon.models.model_spec import ModelSpec, models
 
 __all__ = [
     "AttentionClassifier",

@@ -22,8 +22,8 @@ from rashomon.data.vocabulary import Vocabulary
 from rashomon.errors import UserError
 from rashomon.models.base import Model
 from rashomon.models.classifier import CONFIG, FORMAT, AttentionClassifier
-from rashomon.models.sources import locate
-from rashomon.models.spec import ENCODERS, PRETRAINED, ModelSpec, is_checkpoint_name, models
+from rashomon.models.locate import locate
+from rashomon.models.model_spec import ENCODERS, PRETRAINED, ModelSpec, is_checkpoint_name, models
 
 
 def build_model(spec: ModelSpec, dataset: Dataset, seed: int) -> Model:

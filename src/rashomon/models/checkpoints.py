@@ -25,9 +25,9 @@ from transformers import (
 from transformers.utils import logging
 
 from rashomon.errors import UserError
+from rashomon.models.locate import locate
+from rashomon.models.model_spec import PRETRAINED
 from rashomon.models.seeding import seeded
-from rashomon.models.sources import locate
-from rashomon.models.spec import PRETRAINED
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,9 +27,9 @@ from rashomon.errors import UserError
 from rashomon.models.attention import Attention
 from rashomon.models.base import Model, Output
 from rashomon.models.encoders import Maps, build_encoder
-from rashomon.models.layout import Layout
+from rashomon.models.model_spec import ModelSpec
 from rashomon.models.seeding import seeded
-from rashomon.models.spec import ModelSpec
+from rashomon.models.sequences import Layout
 
 FORMAT = "rashomon-attention-classifier"
 CONFIG, WEIGHTS = "config.json", "model.safetensors"

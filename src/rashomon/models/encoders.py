@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from rashomon.errors import unknown_name
 from rashomon.models.attention import softmax
-from rashomon.models.layout import Layout
-from rashomon.models.spec import ModelSpec
+from rashomon.models.model_spec import ModelSpec
+from rashomon.models.sequences import Layout
 
 Maps = tuple[Tensor, ...]
 

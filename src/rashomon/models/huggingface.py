@@ -24,7 +24,7 @@ from rashomon.errors import UserError
 from rashomon.models.base import Model, Output
 from rashomon.models.checkpoints import load_checkpoint, quiet
 from rashomon.models.probe import first_layer_of, probe, segments_of
-from rashomon.models.uniform import UNIFORM
+from rashomon.models.uniform_attention import UNIFORM
 
 SETTINGS = "rashomon.json"  # beside the checkpoint's own files
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rashomon.experiments.figures import Distributions, Figure, Matrix
 from rashomon.report.drawing import Chart
 from rashomon.report.plots import plot
 from rashomon.report.scales import finite, number, shade
 from rashomon.report.violins import violins
-from rashomon.studies.base import Distributions, Figure, Matrix
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from rashomon.explain.display import LEVELS, Piece, by_example, pieces, prediction, strongest
-from rashomon.explain.record import Explanation
+from rashomon.audits.record import Audit
+from rashomon.explainers.display import LEVELS, Piece, by_example, pieces, prediction, strongest
+from rashomon.explainers.record import Explanation
 from rashomon.report.scales import number
-from rashomon.studies.base import Audit
 
 Spans = Sequence[tuple[int, int, int]]  # segment, start, end
 

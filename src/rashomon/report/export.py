@@ -17,7 +17,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from rashomon.studies.base import Audit, Figure, Finding, Matrix, Plot
+from rashomon.audits.record import Audit
+from rashomon.experiments.figures import Figure, Matrix, Plot
+from rashomon.studies.base import Finding
 
 
 def findings_data(audit: Audit) -> dict[str, Any]:

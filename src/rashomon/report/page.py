@@ -20,6 +20,7 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from rashomon.audits.record import Audit, Judgement, MethodVerdict
 from rashomon.errors import UserError
 from rashomon.report.charts import draw
 from rashomon.report.drawing import Table
@@ -27,7 +28,7 @@ from rashomon.report.examples import example_data
 from rashomon.report.export import findings_data, plain, slug, storable, tables, tidy
 from rashomon.report.scales import UNDEFINED, cell, colour_css, duration
 from rashomon.runs.store import write_bytes, write_json, write_parquet
-from rashomon.studies.base import Audit, Finding, Judgement, MethodVerdict
+from rashomon.studies.base import Finding
 
 SHORT = 12  # rows of a table that are shown without being asked for
 MOST = 60  # rows of a table that the page holds; the Parquet file has all

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from rashomon.experiments.figures import Plot, Series
 from rashomon.report.drawing import (
     MOST_ROWS,
     NARROW,
@@ -28,7 +29,6 @@ from rashomon.report.drawing import (
     y_axis,
 )
 from rashomon.report.scales import Scale, finite, number
-from rashomon.studies.base import Plot, Series
 
 
 def plot(figure: Plot, name: str) -> Chart:

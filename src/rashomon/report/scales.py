@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rashomon.explain.display import DARK, LEVELS, LIGHT, RGB
+from rashomon.explainers.display import DARK, LEVELS, LIGHT, RGB
 
 STEPS = 10  # shades of a coloured cell on each side of zero
 UNDEFINED = "–"

@@ -1,7 +1,7 @@
 """Finished work is kept and found again; independent work is spread over processes."""
 
 from rashomon.runs.executor import Backend, one_thread, run_tasks
-from rashomon.runs.spec import from_plain, key, to_plain
+from rashomon.runs.specifications import from_plain, key, to_plain
 from rashomon.runs.store import (
     RunInfo,
     Store,

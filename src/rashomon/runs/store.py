@@ -31,8 +31,8 @@ import platformdirs
 from filelock import FileLock, Timeout
 
 from rashomon.errors import UserError
-from rashomon.runs.spec import key as key_of
-from rashomon.runs.spec import to_plain
+from rashomon.runs.specifications import key as key_of
+from rashomon.runs.specifications import to_plain
 
 if TYPE_CHECKING:  # these take seconds to import, and listing runs does not need them
     import pandas as pd

@@ -15,29 +15,31 @@ import numpy as np
 import pandas as pd
 
 from rashomon.errors import UserError
-from rashomon.measures.scores import f1
-from rashomon.papers import published
-from rashomon.studies.adversaries import (
+from rashomon.experiments.adversaries import (
+    OTHER_SEEDS,
     Member,
     Outcome,
     Selection,
     Trial,
     against_base,
+    other_models,
     prepare,
     selecting,
     train_adversaries,
     usual_adversary,
 )
-from rashomon.studies.base import AttentionStudy, Finding, Plot, Series, studies
-from rashomon.studies.context import Context
-from rashomon.studies.curves import bootstrap_area, height_at, normalised_area, shape_of
-from rashomon.studies.instance_adversary import Search, search_all
-from rashomon.studies.seed_variance import OTHER_SEEDS, other_models
-from rashomon.studies.subject import Subject
-from rashomon.studies.tables import summary_row
-from rashomon.studies.witnesses import configuration_of, draw
+from rashomon.experiments.context import Context
+from rashomon.experiments.figures import Plot, Series
+from rashomon.experiments.instance_search import Search, search_all
+from rashomon.experiments.subject import Subject
+from rashomon.experiments.summaries import summary_row
+from rashomon.experiments.testimony import draw
+from rashomon.measures.classification import f1
+from rashomon.measures.curves import bootstrap_area, height_at, normalised_area, shape_of
+from rashomon.papers import published
+from rashomon.studies.base import AttentionStudy, Finding, configuration_of, studies
 from rashomon.training.adversarial import PUBLISHED_SCALE, ModelConsistentAdversary, Reading
-from rashomon.training.spec import TrainingSpec
+from rashomon.training.settings import TrainingSpec
 
 SAME_F1 = 0.03  # an adversary this close to the base predicts as well
 LAMBDAS = (0.0, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 0.1, 1.0)

@@ -15,13 +15,9 @@ import numpy as np
 import pandas as pd
 
 from rashomon.errors import UserError
-from rashomon.explain import Explanations
-from rashomon.measures import measures
-from rashomon.measures.agreement import kendall_matrix
-from rashomon.measures.base import Floats, Ragged
-from rashomon.studies.base import Distributions, Finding, Matrix, Plot, Series, Study, studies
-from rashomon.studies.context import Context
-from rashomon.studies.tables import (
+from rashomon.experiments.context import Context
+from rashomon.experiments.figures import Distributions, Matrix, Plot, Series
+from rashomon.experiments.summaries import (
     FLOOR,
     Row,
     capitalised,
@@ -31,15 +27,12 @@ from rashomon.studies.tables import (
     ranked_rows,
     summarise_by,
 )
-from rashomon.studies.witnesses import (
-    Ask,
-    Testimony,
-    configuration_of,
-    from_stored,
-    hear,
-    is_signed,
-    warnings_of,
-)
+from rashomon.experiments.testimony import Ask, Testimony, from_stored, hear, is_signed, warnings_of
+from rashomon.explainers import Explanations
+from rashomon.measures import measures
+from rashomon.measures.agreement import kendall_matrix
+from rashomon.measures.base import Floats, Ragged
+from rashomon.studies.base import Finding, Study, configuration_of, studies
 
 HEADLINE = "kendall"
 MEASURES = (

@@ -23,11 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from rashomon.measures.divergence import LN2, attefa_score, tvd
-from rashomon.measures.significance import holm_bonferroni, permutation_test, summarise
-from rashomon.models.spec import ModelSpec
-from rashomon.papers import published
-from rashomon.studies.adversaries import (
+from rashomon.experiments.adversaries import (
     ADVERSARY,
     Member,
     Outcome,
@@ -38,11 +34,15 @@ from rashomon.studies.adversaries import (
     train_adversaries,
     usual_adversary,
 )
-from rashomon.studies.base import AttentionStudy, Distributions, Finding, studies
-from rashomon.studies.context import Context
-from rashomon.studies.subject import DatasetSpec, Subject
-from rashomon.studies.tables import number, summary_row
-from rashomon.studies.witnesses import configuration_of
+from rashomon.experiments.context import Context
+from rashomon.experiments.figures import Distributions
+from rashomon.experiments.subject import DatasetSpec, Subject
+from rashomon.experiments.summaries import number, summary_row
+from rashomon.measures.divergence import LN2, attefa_score, tvd
+from rashomon.measures.significance import holm_bonferroni, permutation_test, summarise
+from rashomon.models.model_spec import ModelSpec
+from rashomon.papers import published
+from rashomon.studies.base import AttentionStudy, Finding, configuration_of, studies
 from rashomon.training.adversarial import (
     ATTENTION,
     PROBABILITIES,
@@ -51,13 +51,13 @@ from rashomon.training.adversarial import (
     Reading,
     attention_distance,
 )
-from rashomon.training.spec import TrainingSpec
+from rashomon.training.settings import TrainingSpec
 from rashomon.training.train import default_training
 
 SEEDS = (10, 50, 257, 500231, 100078, 12504, 90754789, 8988812, 2)
-BASE = TrainingSpec(epochs=8, optimiser="adam", patience=None, select="roc-auc")
+BASE = TrainingSpec(epochs=8, optimizer="adam", patience=None, select="roc-auc")
 FRESH = replace(
-    ADVERSARY, optimiser="adam", select="loss"
+    ADVERSARY, optimizer="adam", select="loss"
 )  # how adversaries that start from nothing are trained
 FIGURES = ("attefa", "f1", "accuracy", "tvd", "halved_tvd", "jsd", "epoch")
 UNFAITHFUL, FAITHFUL = 0.1, 0.5  # where the verdict changes its words

@@ -8,75 +8,24 @@ to its own taste and ``findings.json`` holds what they show.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
+from rashomon.experiments.figures import Figure
+from rashomon.experiments.subject import Subject
+from rashomon.experiments.testimony import METHODS
+from rashomon.models.model_spec import ModelSpec
 from rashomon.models.seeding import check_seeds
-from rashomon.models.spec import ModelSpec
 from rashomon.registry import Registry
-from rashomon.studies.subject import Subject
-from rashomon.training.spec import TrainingSpec
+from rashomon.runs.specifications import to_plain
+from rashomon.training.settings import TrainingSpec
 from rashomon.training.train import default_training
 
 if TYPE_CHECKING:
-    from rashomon.explain.collection import Explanations
-    from rashomon.studies.context import Context
-
-
-@dataclass(frozen=True)
-class Matrix:
-    """A square or oblong table of numbers to colour, one layer per measure with a switch between them."""
-
-    title: str
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
-    layers: Mapping[str, Sequence[Sequence[float]]]  # measure -> rows of values, NaN where undefined
-    ranges: Mapping[str, tuple[float, float]]  # measure -> what the colours span
-    details: Mapping[str, Sequence[Sequence[str]]] = field(
-        default_factory=dict
-    )  # shown with a cell: n, interval
-    caption: str = ""
-
-
-@dataclass(frozen=True)
-class Distributions:
-    """Values by group, drawn as violins with their median; groups may be paired (class 0 above, class 1 below)."""
-
-    title: str
-    groups: Mapping[str, Sequence[float]]
-    x_label: str
-    caption: str = ""
-    x_range: tuple[float, float] | None = None
-
-
-@dataclass(frozen=True)
-class Series:
-    """Points of one kind. ``low`` and ``high`` are an interval around y; ``line`` joins the points."""
-
-    name: str
-    x: Sequence[float]
-    y: Sequence[float]
-    low: Sequence[float] | None = None
-    high: Sequence[float] | None = None
-    line: bool = True
-    marker: str = "circle"  # circle, triangle, square, plus
-
-
-@dataclass(frozen=True)
-class Plot:
-    """Series on common axes."""
-
-    title: str
-    x_label: str
-    y_label: str
-    series: tuple[Series, ...]
-    caption: str = ""
-
-
-Figure = Matrix | Distributions | Plot
+    from rashomon.experiments.context import Context
 
 
 @dataclass(frozen=True)
@@ -92,46 +41,6 @@ class Finding:
     ]  # "summary" comes first and has n, spread, interval and undefined counts
     figures: tuple[Figure, ...] = ()
     warnings: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """One aspect of one method, in a few words and a number."""
-
-    aspect: str  # "agreement", "stability", "faithfulness", "truth", "cost"
-    rating: str  # "good", "mixed", "poor", "unknown": never shown by colour alone
-    words: str  # "agrees with the others as much as with itself"
-    number: str  # ".42 [.38, .46]"
-
-
-@dataclass(frozen=True)
-class MethodVerdict:
-    """What the audit says of one method."""
-
-    method: str
-    sentence: str
-    judgements: tuple[Judgement, ...]
-
-
-@dataclass(frozen=True)
-class Audit:
-    """All that the report shows."""
-
-    title: str
-    model: str
-    dataset: str
-    summary: str  # the answer to "can I trust these explanations?" in two or three sentences
-    verdicts: tuple[MethodVerdict, ...]
-    findings: tuple[Finding, ...]
-    explanations: Explanations  # of the examples that are shown
-    example_agreement: Mapping[str, float]  # example id -> mean Kendall tau over pairs of methods
-    gold_labels: Mapping[str, str]  # example id -> label, where known
-    rationales: Mapping[str, Sequence[tuple[int, int, int]]]  # example id -> (segment, start, end) characters
-    warnings: tuple[str, ...]
-    configuration: Mapping[str, Any]
-    versions: Mapping[str, str]
-    command: str  # how to reproduce it
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -181,3 +90,26 @@ class AttentionStudy(Study):
 
 
 studies: Registry[type[Study]] = Registry("study")
+
+
+def configuration_of(study: object, used: Collection[str] = ()) -> dict[str, object]:
+    """The settings in plain types, without a specification of a model that was not built from one.
+
+    A study of stored explanations leaves out what it did not look at; ``used`` are parts of the subject that it did.
+    """
+    if isinstance(study, AttentionStudy):
+        study = replace(study, subject=study.base)
+    plain = to_plain(study)
+    assert isinstance(plain, dict)
+    ask = plain.get("ask", plain)
+    subject = ask.get("subject", {})
+    if ask.get("stored") is not None:
+        del ask["subject"], ask["split"]
+        if ask["methods"] == list(METHODS):
+            del ask["methods"]
+        if used:
+            ask["subject"] = subject = {name: subject[name] for name in used}
+    if subject.get("checkpoint") is not None:
+        for unused in ("model", "training"):
+            subject.pop(unused, None)
+    return dict(plain)

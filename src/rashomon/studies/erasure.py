@@ -17,16 +17,17 @@ from scipy.special import softmax
 
 from rashomon.data.batches import Bools, Encoding
 from rashomon.errors import UserError
-from rashomon.explain import Engine, Explanation, Explanations
-from rashomon.explain.engine import Perturbation
-from rashomon.explain.record import UNKNOWN_TARGET
+from rashomon.experiments.context import Context
+from rashomon.experiments.figures import Plot, Series
+from rashomon.experiments.summaries import FLOOR, against_floor, number, ranked_rows
+from rashomon.experiments.testimony import Ask, Testimony, hear, is_signed, warnings_of
+from rashomon.explainers import Engine, Explanation, Explanations
+from rashomon.explainers.engine import Perturbation
+from rashomon.explainers.record import UNKNOWN_TARGET
 from rashomon.measures.base import Floats, Ragged
 from rashomon.measures.erasure import ERASER_FRACTIONS, comprehensiveness, sufficiency, top_masks
 from rashomon.models.base import Model
-from rashomon.studies.base import Finding, Plot, Series, Study, studies
-from rashomon.studies.context import Context
-from rashomon.studies.tables import FLOOR, against_floor, number, ranked_rows
-from rashomon.studies.witnesses import Ask, Testimony, configuration_of, hear, is_signed, warnings_of
+from rashomon.studies.base import Finding, Study, configuration_of, studies
 
 FLOORS = (FLOOR, "trivial")
 

@@ -24,23 +24,7 @@ from rashomon.data import Dataset, Example
 from rashomon.data.batches import Encoding, Rows
 from rashomon.data.example import require_labels
 from rashomon.errors import unknown_name
-from rashomon.explain import Explanation, explainers, make_explainer
-from rashomon.measures.significance import holm_bonferroni, permutation_test, summarise
-from rashomon.models.base import Model
-from rashomon.models.build import build_model
-from rashomon.models.predict import predict, rows_of
-from rashomon.models.spec import ModelSpec
-from rashomon.papers import published
-from rashomon.runs.spec import Plain, to_plain
-from rashomon.runs.store import (
-    read_json,
-    read_parquet,
-    read_tensors,
-    write_json,
-    write_parquet,
-    write_tensors,
-)
-from rashomon.studies.adversaries import (
+from rashomon.experiments.adversaries import (
     SPLITS,
     Member,
     Selection,
@@ -50,15 +34,32 @@ from rashomon.studies.adversaries import (
     train_adversaries,
     usual_adversary,
 )
-from rashomon.studies.base import AttentionStudy, Distributions, Finding, studies
-from rashomon.studies.context import Context, model_key
-from rashomon.studies.subject import Subject
-from rashomon.studies.tables import number
-from rashomon.studies.witnesses import background, configuration_of
+from rashomon.experiments.context import Context, model_key
+from rashomon.experiments.figures import Distributions
+from rashomon.experiments.subject import Subject
+from rashomon.experiments.summaries import number
+from rashomon.experiments.testimony import background
+from rashomon.explainers import Explanation, explainers, make_explainer
+from rashomon.measures.significance import holm_bonferroni, permutation_test, summarise
+from rashomon.models.base import Model
+from rashomon.models.build import build_model
+from rashomon.models.evaluator import predict, rows_of
+from rashomon.models.model_spec import ModelSpec
+from rashomon.papers import published
+from rashomon.runs.specifications import Plain, to_plain
+from rashomon.runs.store import (
+    read_json,
+    read_parquet,
+    read_tensors,
+    write_json,
+    write_parquet,
+    write_tensors,
+)
+from rashomon.studies.base import AttentionStudy, Finding, configuration_of, studies
 from rashomon.training.adversarial import ModelConsistentAdversary, Reading, tell
 from rashomon.training.loop import fit
 from rashomon.training.objectives import CrossEntropy, classification_scores
-from rashomon.training.spec import TrainingSpec
+from rashomon.training.settings import TrainingSpec
 from rashomon.training.train import best_device
 
 GUIDES = ("uniform", "own", "base", "adversary")

@@ -8,59 +8,20 @@ several random starts to be as far from the model's attention as they can be whi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import combinations
-from pathlib import Path
 from typing import ClassVar
 
-import numpy as np
 import pandas as pd
-import torch
-from torch import Tensor
 
-from rashomon.data import Example
-from rashomon.data.batches import Batch
-from rashomon.data.example import fingerprint
-from rashomon.errors import UserError
-from rashomon.measures.divergence import LN2, tvd
-from rashomon.models.attention import softmax
-from rashomon.models.base import Model
-from rashomon.models.build import load_model
-from rashomon.models.classifier import AttentionClassifier
-from rashomon.models.layout import Layout
-from rashomon.models.predict import evaluating, rows_of
-from rashomon.runs.spec import to_plain
-from rashomon.runs.store import read_parquet, write_parquet
-from rashomon.studies.adversaries import base_folders, max_attention, named
-from rashomon.studies.base import AttentionStudy, Finding, studies
-from rashomon.studies.bins import bin_violins, by_bin, overall, with_bins
-from rashomon.studies.context import Context
-from rashomon.studies.subject import Subject
-from rashomon.studies.tables import number
-from rashomon.studies.witnesses import configuration_of, draw
-from rashomon.training.adversarial import attention_distance
-from rashomon.training.train import best_device
-
-CHUNK = 128  # texts of one task
-TOKEN_BUDGET = 4096
-
-
-@dataclass(frozen=True)
-class Search:
-    """How the other attention is looked for; the defaults are Jain & Wallace's."""
-
-    starts: int = 5
-    steps: int = 500
-    learning_rate: float = 0.01
-    tolerance: float = 0.01  # largest change of the output (TVD; for two classes that of the probability)
-    penalty: float = 500.0  # on what exceeds it
-    noise: float = 3.0  # of the random starts, in logits
-
-    def __post_init__(self) -> None:
-        if self.starts < 1 or self.steps < 1:
-            raise UserError("The search for another attention needs at least one start and one step.")
+from rashomon.experiments.adversaries import base_folders
+from rashomon.experiments.attention_bins import bin_violins, by_bin, overall, with_bins
+from rashomon.experiments.context import Context
+from rashomon.experiments.instance_search import Search, search_all
+from rashomon.experiments.subject import Subject
+from rashomon.experiments.summaries import number
+from rashomon.experiments.testimony import draw
+from rashomon.measures.divergence import LN2
+from rashomon.studies.base import AttentionStudy, Finding, configuration_of, studies
 
 
 @studies.register("instance-adversary")
@@ -103,108 +64,6 @@ class InstanceAdversary(AttentionStudy):
             ),
             warnings=(*data.notes, *_warnings(table, self.search)),
         )
-
-
-def search_all(
-    context: Context, base: Path, examples: Sequence[Example], search: Search, seed: int
-) -> pd.DataFrame:
-    """One row a text, in the order of the texts; chunks of texts are searched side by side and kept."""
-    starts = range(0, len(examples), CHUNK)
-    chunks = [tuple(examples[start : start + CHUNK]) for start in starts]
-    specs = [
-        {"base": base, "examples": fingerprint(c), "first": s, "search": to_plain(search), "seed": seed}
-        for s, c in zip(starts, chunks, strict=True)
-    ]
-    makers = [
-        partial(_make_chunk, base, chunk, start, search, seed)
-        for start, chunk in zip(starts, chunks, strict=True)
-    ]
-    folders = context.make(specs, "instance-adversaries", makers)
-    return pd.concat([read_parquet(folder / "found.parquet") for folder in folders], ignore_index=True)
-
-
-def _make_chunk(
-    base: Path, examples: Sequence[Example], first: int, search: Search, seed: int, folder: Path
-) -> None:
-    model = decodable(load_model(base).to(best_device()))
-    rows = rows_of(model, examples)
-    parts = []
-    for index in rows.in_order(TOKEN_BUDGET):
-        found = other_attention(model, rows.batch(index), (index + first).tolist(), search, seed)
-        parts.append(found.assign(position=index.numpy()))
-    table = pd.concat(parts).sort_values("position").drop(columns="position")
-    write_parquet(folder / "found.parquet", named(table, examples))
-
-
-def decodable(model: Model) -> AttentionClassifier:
-    """Refuses models whose output is not read from token vectors weighted by one attention."""
-    if not isinstance(model, AttentionClassifier):
-        raise UserError("This trial puts other weights on fixed token vectors: it needs a built-in model.")
-    return model
-
-
-def other_attention(
-    model: AttentionClassifier, batch: Batch, numbers: Sequence[int], search: Search, seed: int
-) -> pd.DataFrame:
-    """The farthest attention of each text that keeps the output; ``numbers`` seed each text's own noise."""
-    with evaluating(model), torch.no_grad():
-        output = model(batch)
-    assert output.attention is not None
-    sides = Layout(batch, model.pair).sides
-    base = (output.attention / len(sides)).unsqueeze(1)  # [B, 1, heads, T]
-    before = output.probabilities.unsqueeze(1)
-    logits = _random_starts(batch, numbers, model.spec.heads, search, seed).requires_grad_()
-    optimiser = torch.optim.Adam([logits], lr=search.learning_rate)
-    best = torch.full(logits.shape[:2], -1.0, device=logits.device)
-    best_change = torch.full_like(best, torch.nan)
-    for step in range(search.steps + 1):
-        weights = torch.stack([softmax(logits, side[:, None, None, :]) for side in sides]).sum(0)
-        after = model.decode_with(output.hidden, weights, batch).softmax(-1)
-        change = tvd(after, before)
-        spread = weights / len(sides)
-        moved = attention_distance(spread, base.expand_as(spread))
-        kept = (change.detach() <= search.tolerance) & (moved.detach() > best)
-        best = torch.where(kept, moved.detach(), best)
-        best_change = torch.where(kept, change.detach(), best_change)
-        if step < search.steps:
-            excess = (change - search.tolerance).relu()
-            loss = (search.penalty * excess - moved).sum() - _apart(spread).sum()
-            logits.grad = torch.autograd.grad(loss, logits)[0]
-            optimiser.step()
-    return _table(best, best_change, before, output.attention)
-
-
-def _random_starts(batch: Batch, numbers: Sequence[int], heads: int, search: Search, seed: int) -> Tensor:
-    """Uniform logits with noise ``[B, starts, heads, T]``. A text's noise is its own, whatever the batch."""
-    logits = torch.zeros(batch.size, search.starts, heads, batch.ids.shape[1])
-    for row, (number_, length) in enumerate(zip(numbers, batch.mask.sum(1).tolist(), strict=True)):
-        noise = np.random.default_rng([seed, number_]).normal(size=(search.starts, heads, length))
-        logits[row, :, :, :length] = torch.from_numpy(search.noise * noise) - np.log(length)
-    return logits.to(batch.ids.device)
-
-
-def _apart(weights: Tensor) -> Tensor:
-    """How far the starts are from each other: the sum of JSD over pairs, over k (k - 1)."""
-    count = weights.shape[1]
-    if count == 1:
-        return weights.new_zeros(weights.shape[0])
-    first, second = (list(side) for side in zip(*combinations(range(count), 2), strict=True))
-    return attention_distance(weights[:, first], weights[:, second]).sum(1) / (count * (count - 1))
-
-
-def _table(best: Tensor, change: Tensor, before: Tensor, attention: Tensor) -> pd.DataFrame:
-    farthest = best.argmax(1, keepdim=True)
-    jsd = best.gather(1, farthest).squeeze(1)
-    missing = jsd < 0
-    return pd.DataFrame(
-        {
-            "base_class": before[:, 0].argmax(-1).cpu().numpy(),
-            "max_attention": max_attention(attention).cpu().numpy(),
-            "jsd": jsd.masked_fill(missing, torch.nan).cpu().numpy(),
-            "tvd": change.gather(1, farthest).squeeze(1).cpu().numpy(),
-            "starts_kept": (best >= 0).sum(1).cpu().numpy(),
-        }
-    )
 
 
 def _verdict(row: dict[str, float], tolerance: float, texts: int) -> str:

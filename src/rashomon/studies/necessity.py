@@ -18,15 +18,15 @@ import torch
 from rashomon.data import Dataset, Example
 from rashomon.data.example import require_labels
 from rashomon.errors import UserError
+from rashomon.experiments.context import Context
+from rashomon.experiments.figures import Distributions
+from rashomon.experiments.subject import Subject
+from rashomon.experiments.summaries import summary_row
 from rashomon.measures.significance import holm_bonferroni, mcnemar_test, permutation_test
 from rashomon.models.base import Model
-from rashomon.models.predict import evaluating, predict, rows_of
+from rashomon.models.evaluator import evaluating, predict, rows_of
 from rashomon.papers import published
-from rashomon.studies.base import AttentionStudy, Distributions, Finding, studies
-from rashomon.studies.context import Context
-from rashomon.studies.subject import Subject
-from rashomon.studies.tables import summary_row
-from rashomon.studies.witnesses import configuration_of
+from rashomon.studies.base import AttentionStudy, Finding, configuration_of, studies
 from rashomon.training.train import Trained
 
 FIGURES = ("accuracy", "f1", "roc-auc")
@@ -142,7 +142,9 @@ def uniform_twin(subject: Subject) -> Subject:
 
 def _check_uniform(model: Model, example: Example) -> None:
     """Some networks compute attention in a way of their own, which cannot be frozen from outside."""
-    from rashomon.models.uniform import is_uniform  # brings transformers, which takes seconds to load
+    from rashomon.models.uniform_attention import (
+        is_uniform,  # brings transformers, which takes seconds to load
+    )
 
     with evaluating(model), torch.inference_mode():
         layers = model(model.collate(model.encode([example]))).layers

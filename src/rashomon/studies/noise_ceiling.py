@@ -14,13 +14,14 @@ import numpy as np
 import pandas as pd
 
 from rashomon.errors import UserError
-from rashomon.explain import Explanations
+from rashomon.experiments.context import Context
+from rashomon.experiments.figures import Distributions
+from rashomon.experiments.summaries import number, ranked_rows, spread_by_method, summarise_by
+from rashomon.experiments.testimony import Ask, Testimony, hear, samples, warnings_of
+from rashomon.explainers import Explanations
 from rashomon.measures.agreement import kendall
 from rashomon.measures.base import Floats, Ragged
-from rashomon.studies.base import Distributions, Finding, Study, studies
-from rashomon.studies.context import Context
-from rashomon.studies.tables import number, ranked_rows, spread_by_method, summarise_by
-from rashomon.studies.witnesses import Ask, Testimony, configuration_of, hear, samples, warnings_of
+from rashomon.studies.base import Finding, Study, configuration_of, studies
 
 SAMPLING, MODEL = "another sampling seed", "another model seed"
 SHIFT = 1000  # how far the second sampling seed lies from the first

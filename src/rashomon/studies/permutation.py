@@ -19,18 +19,19 @@ from torch import Tensor
 from rashomon.data import Example
 from rashomon.data.batches import Batch
 from rashomon.errors import UserError
+from rashomon.experiments.adversaries import max_attention, named
+from rashomon.experiments.attention_bins import BINS, bin_violins, by_bin, overall, with_bins
+from rashomon.experiments.context import Context
+from rashomon.experiments.figures import Distributions, Plot, Series
+from rashomon.experiments.instance_search import decodable
+from rashomon.experiments.subject import Subject
+from rashomon.experiments.summaries import number
+from rashomon.experiments.testimony import draw
 from rashomon.measures.divergence import tvd
 from rashomon.models.classifier import AttentionClassifier
-from rashomon.models.layout import Layout
-from rashomon.models.predict import evaluating, rows_of
-from rashomon.studies.adversaries import max_attention, named
-from rashomon.studies.base import AttentionStudy, Distributions, Finding, Plot, Series, studies
-from rashomon.studies.bins import BINS, bin_violins, by_bin, overall, with_bins
-from rashomon.studies.context import Context
-from rashomon.studies.instance_adversary import decodable
-from rashomon.studies.subject import Subject
-from rashomon.studies.tables import number
-from rashomon.studies.witnesses import configuration_of, draw
+from rashomon.models.evaluator import evaluating, rows_of
+from rashomon.models.sequences import Layout
+from rashomon.studies.base import AttentionStudy, Finding, configuration_of, studies
 
 TOKEN_BUDGET = 2048
 NOTICED = 0.1  # a median change of the output from which the verdict calls it noticed

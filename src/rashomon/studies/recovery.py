@@ -15,15 +15,11 @@ import numpy as np
 import pandas as pd
 
 from rashomon.data import Example
-from rashomon.data.batches import Encoding
+from rashomon.data.rationales import has_rationale, marks_of, marks_of_tokens
 from rashomon.errors import UserError
-from rashomon.explain import Explanation, Explanations
-from rashomon.explain.record import UNKNOWN_TARGET
-from rashomon.measures import measures
-from rashomon.measures.base import Floats, Ints, Ragged
-from rashomon.studies.base import Distributions, Finding, Study, studies
-from rashomon.studies.context import Context
-from rashomon.studies.tables import (
+from rashomon.experiments.context import Context
+from rashomon.experiments.figures import Distributions
+from rashomon.experiments.summaries import (
     FLOOR,
     against_floor,
     capitalised,
@@ -33,7 +29,12 @@ from rashomon.studies.tables import (
     ranked_rows,
     spread_by_method,
 )
-from rashomon.studies.witnesses import Ask, configuration_of, hear, warnings_of
+from rashomon.experiments.testimony import Ask, hear, warnings_of
+from rashomon.explainers import Explanation, Explanations
+from rashomon.explainers.record import UNKNOWN_TARGET
+from rashomon.measures import measures
+from rashomon.measures.base import Floats, Ints, Ragged
+from rashomon.studies.base import Finding, Study, configuration_of, studies
 
 MEASURES = (
     "average-precision",
@@ -44,7 +45,6 @@ MEASURES = (
     "iou-f1",
     "auprc",
 )
-NEUTRAL = 2  # sst's middle label of five
 
 
 @studies.register("recovery")
@@ -161,42 +161,11 @@ def _by_method(told: Sequence[Pair]) -> list[list[Pair]]:
     return list(groups.values())
 
 
-def marks_of(example: Example) -> dict[int, tuple[int, ...]]:
-    """0/1 marks over the words of every text that someone marked, by segment."""
-    marks = {0: example.rationale or _from_phrases(example), 1: example.rationale_pair}
-    return {segment: told for segment, told in marks.items() if told}
-
-
-def has_rationale(example: Example) -> bool:
-    return bool(marks_of(example))
-
-
 def rationale_of(explanation: Explanation, example: Example) -> tuple[Ints, Floats]:
     """Positions of the ranked tokens and their 0/1 marks; a text of the pair that nobody marked is left out of both."""
     marked = marks_of(example)
     where = np.flatnonzero(explanation.content & np.isin(explanation.segments, list(marked)))
-    return where, marks_of_tokens(explanation, marked)[where]
-
-
-def marks_of_tokens(tokens: Explanation | Encoding, marked: Mapping[int, Sequence[int]]) -> Floats:
-    """0/1 for every token: whether the word that it belongs to is marked."""
-    marks = np.zeros(len(tokens.word_ids))
-    for position, (segment, word) in enumerate(zip(tokens.segments, tokens.word_ids, strict=True)):
-        of_segment = marked.get(int(segment), ())
-        marks[position] = of_segment[word] if 0 <= word < len(of_segment) else 0
-    return marks
-
-
-def _from_phrases(example: Example) -> tuple[int, ...] | None:
-    """Words whose own sentiment is on the side of the whole sentence's, which its longest phrase tells."""
-    if not example.phrases or example.tokens is None:
-        return None
-    whole = {label for start, end, label in example.phrases if (start, end) == (0, len(example.tokens))}
-    side = np.sign(whole.pop() - NEUTRAL) if whole else 0
-    if side == 0:
-        return None
-    leaves = {start: label for start, end, label in example.phrases if end == start + 1}
-    return tuple(int(np.sign(leaves.get(i, NEUTRAL) - NEUTRAL) == side) for i in range(len(example.tokens)))
+    return where, marks_of_tokens(explanation.segments, explanation.word_ids, marked)[where]
 
 
 def _verdict(summary: pd.DataFrame, measure: str) -> str:

@@ -7,23 +7,21 @@ adversary must beat before its distance means anything.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import pandas as pd
 
 from rashomon.errors import UserError
+from rashomon.experiments.adversaries import OTHER_SEEDS, Selection, Trial, other_models, prepare, selecting
+from rashomon.experiments.attention_bins import bin_violins, by_bin, overall, with_bins
+from rashomon.experiments.context import Context
+from rashomon.experiments.figures import Distributions
+from rashomon.experiments.subject import Subject
+from rashomon.experiments.summaries import number, summary_row
 from rashomon.measures.divergence import LN2
-from rashomon.studies.adversaries import Selection, Trial, against_base, prepare, selecting
-from rashomon.studies.base import AttentionStudy, Distributions, Finding, studies
-from rashomon.studies.bins import bin_violins, by_bin, overall, with_bins
-from rashomon.studies.context import Context
-from rashomon.studies.subject import Subject
-from rashomon.studies.tables import number, summary_row
-from rashomon.studies.witnesses import configuration_of
+from rashomon.studies.base import AttentionStudy, Finding, configuration_of, studies
 from rashomon.training.adversarial import Reading
-
-OTHER_SEEDS = tuple(range(1, 9))
 
 
 @studies.register("seed-variance")
@@ -73,17 +71,6 @@ class SeedVariance(AttentionStudy):
             ),
             warnings=trial.data.notes,
         )
-
-
-def other_models(context: Context, trial: Trial, seeds: tuple[int, ...]) -> pd.DataFrame:
-    """Every text's distance from the base for models that differ from it in the seed alone."""
-    further = tuple(seed for seed in dict.fromkeys(seeds) if seed != trial.subject.seeds[0])
-    models = context.trained([replace(trial.subject, seeds=further)])[0]
-    parts = [
-        against_base(trial, trained.model).assign(seed=seed)
-        for seed, trained in zip(further, models, strict=True)
-    ]
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
 def _largest(others: pd.DataFrame, trial: Trial) -> pd.DataFrame:

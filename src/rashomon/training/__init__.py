@@ -2,7 +2,7 @@
 
 from rashomon.training.loop import History, fit
 from rashomon.training.objectives import CrossEntropy, Objective, classification_scores
-from rashomon.training.spec import TrainingSpec
+from rashomon.training.settings import TrainingSpec
 from rashomon.training.train import Trained, default_training, evaluate, train, train_model
 
 __all__ = [

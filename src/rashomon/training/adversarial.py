@@ -20,11 +20,11 @@ from torch import Tensor
 
 from rashomon.data.batches import Batch, Rows
 from rashomon.errors import UserError
+from rashomon.measures.classification import accuracy, f1
 from rashomon.measures.divergence import attefa_loss, jsd, kl, matched_heads_jsd, matched_heads_kl, tvd
-from rashomon.measures.scores import accuracy, f1
 from rashomon.models.attention import preset
 from rashomon.models.base import Model, Output
-from rashomon.models.predict import evaluating
+from rashomon.models.evaluator import evaluating
 
 Reading = Literal["heads", "mean", "rollout"]
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from rashomon.data.batches import Rows
 from rashomon.models.base import Model
-from rashomon.models.predict import predict
+from rashomon.models.evaluator import predict
 from rashomon.progress import Advance
 
 EpochRecord = Mapping[str, float]

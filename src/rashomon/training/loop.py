@@ -22,8 +22,8 @@ from rashomon.models.base import Model
 from rashomon.runs.store import read_tensors, write_tensors
 from rashomon.training.callbacks import Callback, EpochRecord
 from rashomon.training.objectives import LOWER_IS_BETTER, Objective
-from rashomon.training.optimisers import make_optimiser
-from rashomon.training.spec import TrainingSpec
+from rashomon.training.optimizers import make_optimizer
+from rashomon.training.settings import TrainingSpec
 
 
 @dataclass
@@ -43,7 +43,7 @@ class _Run:
     """Everything that changes while training, and so everything a checkpoint holds."""
 
     model: Model
-    optimiser: torch.optim.Optimizer
+    optimizer: torch.optim.Optimizer
     callbacks: Sequence[Callback]
     history: History = field(default_factory=History)
     best_weights: dict[str, Tensor] = field(default_factory=dict)
@@ -51,8 +51,8 @@ class _Run:
     def save(self, path: Path) -> None:
         tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
         tensors |= {f"best.{name}": tensor for name, tensor in self.best_weights.items()}
-        for index, state in self.optimiser.state_dict()["state"].items():
-            tensors |= {f"optimiser.{index}.{key}": torch.as_tensor(value) for key, value in state.items()}
+        for index, state in self.optimizer.state_dict()["state"].items():
+            tensors |= {f"optimizer.{index}.{key}": torch.as_tensor(value) for key, value in state.items()}
         for index, callback in enumerate(self.callbacks):
             tensors |= {f"callback.{index}.{key}": value for key, value in callback.state().items()}
         about = json.dumps({"records": self.history.records, "best": self.history.best}).encode()
@@ -68,11 +68,11 @@ class _Run:
         self.model.load_state_dict(_under("model.", tensors))
         self.best_weights = _under("best.", tensors)
         states: dict[int, dict[str, Tensor]] = {}
-        for name, tensor in _under("optimiser.", tensors).items():
+        for name, tensor in _under("optimizer.", tensors).items():
             parameter, key = name.split(".", 1)
             states.setdefault(int(parameter), {})[key] = tensor
-        groups = self.optimiser.state_dict()["param_groups"]
-        self.optimiser.load_state_dict({"state": states, "param_groups": groups})
+        groups = self.optimizer.state_dict()["param_groups"]
+        self.optimizer.load_state_dict({"state": states, "param_groups": groups})
         for index, callback in enumerate(self.callbacks):
             callback.restore(_under(f"callback.{index}.", tensors))
 
@@ -89,7 +89,7 @@ def fit(
     checkpoint: Path | None = None,
 ) -> History:
     """Train ``model`` in place and leave it with the weights of its best epoch."""
-    run = _Run(model, make_optimiser(model, spec), callbacks)
+    run = _Run(model, make_optimizer(model, spec), callbacks)
     if checkpoint is not None and checkpoint.exists():
         run.restore(checkpoint)
     while not _finished(run.history, spec):
@@ -115,22 +115,22 @@ def _train_epoch(
 ) -> float:
     steps_an_epoch = math.ceil(len(train) / spec.batch_size)
     first_step = (epoch - 1) * steps_an_epoch
-    base_rates = [group["lr"] for group in run.optimiser.param_groups]
+    base_rates = [group["lr"] for group in run.optimizer.param_groups]
     run.model.train()
     losses: list[Tensor] = []
     for step, index in enumerate(train.shuffled(spec.batch_size, generator)):
         if spec.warmup:
             factor = _rate_factor(first_step + step, steps_an_epoch * spec.epochs, spec.warmup)
-            for group, rate in zip(run.optimiser.param_groups, base_rates, strict=True):
+            for group, rate in zip(run.optimizer.param_groups, base_rates, strict=True):
                 group["lr"] = rate * factor
-        run.optimiser.zero_grad(set_to_none=True)
+        run.optimizer.zero_grad(set_to_none=True)
         loss = objective.loss(run.model, train.batch(index))
         loss.backward()
         if spec.clip is not None:
             nn.utils.clip_grad_norm_(run.model.parameters(), spec.clip)
-        run.optimiser.step()
+        run.optimizer.step()
         losses.append(loss.detach())
-    for group, rate in zip(run.optimiser.param_groups, base_rates, strict=True):
+    for group, rate in zip(run.optimizer.param_groups, base_rates, strict=True):
         group["lr"] = rate
     return float(torch.stack(losses).mean())
 

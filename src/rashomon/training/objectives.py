@@ -10,9 +10,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from rashomon.data.batches import Batch, Rows
-from rashomon.measures.scores import accuracy, f1, roc_auc
+from rashomon.measures.classification import accuracy, f1, roc_auc
 from rashomon.models.base import Model, without_attention
-from rashomon.models.predict import predict
+from rashomon.models.evaluator import predict
 
 LOWER_IS_BETTER = frozenset({"loss", "train-loss"})
 

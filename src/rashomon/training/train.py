@@ -14,14 +14,14 @@ from rashomon.data.example import Dataset, require_labels
 from rashomon.errors import UserError
 from rashomon.models.base import Model
 from rashomon.models.build import build_model, is_pretrained
-from rashomon.models.labels import in_model_labels
-from rashomon.models.predict import predict, rows_of
-from rashomon.models.spec import ModelSpec
+from rashomon.models.evaluator import predict, rows_of
+from rashomon.models.label_names import in_model_labels
+from rashomon.models.model_spec import ModelSpec
 from rashomon.progress import progress
 from rashomon.training.callbacks import Callback, ShowProgress
 from rashomon.training.loop import History, fit
 from rashomon.training.objectives import CrossEntropy, classification_scores
-from rashomon.training.spec import FINE_TUNING, TrainingSpec
+from rashomon.training.settings import FINE_TUNING, TrainingSpec
 
 
 @dataclass(frozen=True)

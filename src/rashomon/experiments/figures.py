@@ -1,0 +1,59 @@
+"""Figures as data, so that the report draws them to its own taste and ``findings.json`` holds what they show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A square or oblong table of numbers to colour, one layer per measure with a switch between them."""
+
+    title: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    layers: Mapping[str, Sequence[Sequence[float]]]  # measure -> rows of values, NaN where undefined
+    ranges: Mapping[str, tuple[float, float]]  # measure -> what the colours span
+    details: Mapping[str, Sequence[Sequence[str]]] = field(
+        default_factory=dict
+    )  # shown with a cell: n, interval
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Distributions:
+    """Values by group, drawn as violins with their median; groups may be paired (class 0 above, class 1 below)."""
+
+    title: str
+    groups: Mapping[str, Sequence[float]]
+    x_label: str
+    caption: str = ""
+    x_range: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Series:
+    """Points of one kind. ``low`` and ``high`` are an interval around y; ``line`` joins the points."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float] | None = None
+    high: Sequence[float] | None = None
+    line: bool = True
+    marker: str = "circle"  # circle, triangle, square, plus
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Series on common axes."""
+
+    title: str
+    x_label: str
+    y_label: str
+    series: tuple[Series, ...]
+    caption: str = ""
+
+
+Figure = Matrix | Distributions | Plot

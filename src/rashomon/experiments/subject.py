@@ -1,0 +1,65 @@
+"""What a study is about: a dataset, a model and how it is trained, all by specification."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from rashomon.data import Columns
+from rashomon.models.model_spec import ModelSpec
+from rashomon.models.seeding import check_seeds
+from rashomon.training.settings import TrainingSpec
+from rashomon.training.train import default_training
+
+GIVEN = "given"  # names a dataset or a model that the caller handed over in memory
+
+
+@dataclass(frozen=True)
+class DatasetSpec:
+    """A dataset by name, or from files. Planted datasets also take classes, placement and strength."""
+
+    name: str = "planted-reviews"
+    file: str | None = None  # one file, split 80/10/10 by class and seed
+    train: str | None = None
+    dev: str | None = None
+    test: str | None = None
+    columns: Columns = field(default_factory=Columns)
+    labelled: bool = True  # false: labels are read where there are any
+    classes: int | None = None
+    placement: str | None = None
+    strength: str | None = None
+    lexicon: str | None = None
+    keep: tuple[str, ...] = ()  # dataset steps such as "min-tokens:3"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_seeds("The seed of the data", self.seed)
+
+    def planted_options(self) -> dict[str, object]:
+        options = {"classes": self.classes, "placement": self.placement, "strength": self.strength}
+        return {name: value for name, value in options.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model on a dataset. With ``checkpoint`` the model is used as it is; otherwise one is trained per seed."""
+
+    dataset: DatasetSpec = field(default_factory=DatasetSpec)
+    model: ModelSpec = field(default_factory=ModelSpec)
+    training: TrainingSpec | None = None  # None: what suits the model
+    seeds: tuple[int, ...] = (0,)
+    checkpoint: str | None = None  # a folder, a hub id, or GIVEN
+
+    def __post_init__(self) -> None:
+        check_seeds("The seed of a model", *self.seeds)
+
+    @property
+    def how_trained(self) -> TrainingSpec:
+        return self.training or default_training(self.model)
+
+    def with_model(self, **changes: object) -> Subject:
+        return replace(self, model=replace(self.model, **changes))  # type: ignore[arg-type]
+
+    def describe(self) -> str:
+        if self.checkpoint == GIVEN:
+            return "your model"
+        return self.model.name if self.checkpoint is None else self.checkpoint

@@ -1,0 +1,241 @@
+"""What the studies of explanations share: whom to ask, about which texts, and the answers as arrays."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from rashomon.data import Dataset, Example
+from rashomon.errors import UserError
+from rashomon.experiments.context import Context
+from rashomon.experiments.subject import Subject
+from rashomon.explainers import Explanation, Explanations, find_explainer, make_explainer
+from rashomon.explainers.record import UNKNOWN
+from rashomon.measures.base import Ragged
+from rashomon.models.base import Model
+from rashomon.models.label_names import in_model_labels
+from rashomon.training.train import Trained
+
+# The methods of the agreement paper; those that a model cannot answer are left out and named in a warning.
+METHODS = (
+    "attention",
+    "attention-rollout",
+    "lime",
+    "integrated-gradients",
+    "deeplift",
+    "gradient-shap",
+    "deep-shap",
+)
+BACKGROUND = 64  # training examples from which references are drawn
+
+
+@dataclass(frozen=True)
+class Ask:
+    """Which texts of which subject are explained by which methods.
+
+    Of stored explanations all methods are heard, unless others than the usual ones are named.
+    """
+
+    subject: Subject = field(default_factory=Subject)
+    methods: tuple[str, ...] = METHODS
+    instances: int = 500
+    split: str = "test"
+    stored: str | None = None  # explanations made earlier or elsewhere (a Parquet file), instead of a model
+
+
+@dataclass(frozen=True)
+class Testimony:
+    """One model's (one seed's) texts and what every method said of them."""
+
+    seed: int
+    model: Model | None
+    examples: tuple[Example, ...]
+    told: Explanations
+    notes: tuple[str, ...] = ()  # which method or text is missing and why, how labels were read
+    behind: tuple[Example, ...] = ()  # training examples that references were drawn from
+
+    def scores(self, magnitude: bool = True) -> dict[str, Ragged]:
+        """Scores over content tokens, one ``Ragged`` a method, the same texts for all."""
+        aligned = self.told.aligned()
+        return {
+            method: Ragged.from_list([np.abs(row) if magnitude else row for row in rows])
+            for method, rows in aligned.scores.items()
+        }
+
+
+def hear(context: Context, ask: Ask, extra: Sequence[str] = (), seed_shift: int = 0) -> list[Testimony]:
+    """Explanations for every seed of the subject. ``extra`` methods (controls) are asked too."""
+    if ask.stored is not None:
+        told = _asked_for(Explanations.load(ask.stored), ask, extra)
+        return [_at_most(testimony, ask.instances) for testimony in from_stored(told)]
+    for method in ask.methods:
+        make_explainer(method)  # what is wrong with a name is told before any work is done
+    data = context.dataset(ask.subject.dataset)
+    heard = []
+    for seed, trained in zip(ask.subject.seeds, context.models(ask.subject), strict=False):
+        heard.append(_testimony(context, ask, data, seed, trained, extra, seed_shift))
+    return heard
+
+
+def _testimony(
+    context: Context,
+    ask: Ask,
+    data: Dataset,
+    seed: int,
+    trained: Trained,
+    extra: Sequence[str],
+    seed_shift: int,
+) -> Testimony:
+    notes: list[str] = []
+    if ask.subject.checkpoint is not None:
+        data = in_model_labels(data, trained.model, notes)
+    examples = draw(data, ask.split, ask.instances, seed)
+    methods, left_out = answerable([*ask.methods, *extra], trained.model)
+    if not methods:
+        raise UserError(f"No method can explain this model: {'; '.join(left_out)}.")
+    behind = background(data, seed)
+    told = context.explanations(trained.model, examples, methods, seed=seed + seed_shift, background=behind)
+    return Testimony(seed, trained.model, examples, told, (*notes, *left_out), behind)
+
+
+def _asked_for(told: Explanations, ask: Ask, extra: Sequence[str]) -> Explanations:
+    """What the asked methods say, and the controls where the file has them."""
+    if ask.methods == METHODS or not told:
+        return told
+    found = {method: find_explainer(method) for method in ask.methods}
+    asked = [method if ours is None else ours.label for method, ours in found.items()]
+    for method in asked:
+        if method not in told.methods:
+            raise UserError(
+                f"{ask.stored} has no explanations by {method!r}, only by {', '.join(told.methods)}."
+            )
+    return told.where(method={*asked, *extra})
+
+
+def _at_most(testimony: Testimony, count: int) -> Testimony:
+    """So many of the texts, by a hash of their ids: accounts of the same texts keep the same ones."""
+    if count < 1:
+        raise UserError(f"At least one text must be explained, not {count}.")
+    ids = testimony.told.aligned().example_ids
+    if len(ids) <= count:
+        return testimony
+    chosen = set(sorted(ids, key=lambda i: (zlib.crc32(i.encode("utf-8", "replace")), i))[:count])
+    note = f"{count} of the {len(ids)} stored texts are used, as asked by instances."
+    return replace(testimony, told=testimony.told.where(example_id=chosen), notes=(*testimony.notes, note))
+
+
+def from_stored(told: Explanations) -> list[Testimony]:
+    """Explanations made earlier. Where a method explains a text twice, models and then seeds are told apart.
+
+    Scores of an unknown model, made elsewhere, are put beside those of every model.
+    """
+    if not told:
+        raise UserError("The stored explanations are empty.")
+    told = _without_copies(told)
+    parts = [told]
+    if _repeats(told):
+        models = _distinct(item.model for item in told if item.model != UNKNOWN) or [UNKNOWN]
+        parts = [Explanations(i for i in told if i.model in (model, UNKNOWN)) for model in models]
+    parts = [split for part in parts for split in (_by_seed(part) if _repeats(part) else [part])]
+    return [Testimony(number, None, (), part, _incomplete(part)) for number, part in enumerate(parts)]
+
+
+def _without_copies(told: Explanations) -> Explanations:
+    """Files made with two seeds and then joined hold twice what does not depend on the seed."""
+    seen: dict[tuple[str, str, str], list[Explanation]] = {}
+    kept = []
+    for item in told:
+        same = seen.setdefault((item.example_id, item.method, item.model), [])
+        if item.seed is None and item in same:
+            continue
+        same.append(item)
+        kept.append(item)
+    return Explanations(kept)
+
+
+def _repeats(told: Explanations) -> bool:
+    return len({(item.example_id, item.method) for item in told}) < len(told)
+
+
+def _distinct(values: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(values))
+
+
+def _by_seed(told: Explanations) -> list[Explanations]:
+    """What has no seed belongs to every seed."""
+    seeds = dict.fromkeys(item.seed for item in told if item.seed is not None)
+    return [Explanations(item for item in told if item.seed in (None, seed)) for seed in seeds] or [told]
+
+
+def _incomplete(told: Explanations) -> tuple[str, ...]:
+    count = len(told.aligned().incomplete)
+    texts = "text is" if count == 1 else "texts are"
+    return (f"{count} {texts} left out: not every method explains them.",) if count else ()
+
+
+def draw(data: Dataset, split: str, count: int, seed: int) -> tuple[Example, ...]:
+    """``count`` texts of a split (all when there are fewer), drawn with the seed, in their own order."""
+    examples = data[split]
+    if not examples:
+        raise UserError(f"The {split} split of {data.name} is empty, so there is nothing to explain.")
+    if count < 1:
+        raise UserError(f"At least one text must be explained, not {count}.")
+    name, times = Counter(example.id for example in examples).most_common(1)[0]
+    if times > 1:
+        raise UserError(f"{times} examples of {data.name} have the id {name!r}; every example needs its own.")
+    if len(examples) <= count:
+        return tuple(examples)
+    chosen = np.random.default_rng([seed, 500]).choice(len(examples), size=count, replace=False)
+    return tuple(examples[int(i)] for i in np.sort(chosen))
+
+
+def background(data: Dataset, seed: int) -> tuple[Example, ...]:
+    """Training texts to take references from."""
+    return draw(data, "train", BACKGROUND, seed) if data.splits.get("train") else ()
+
+
+def answerable(methods: Sequence[str], model: Model) -> tuple[list[str], list[str]]:
+    """The methods this model can answer, and a sentence for each that it cannot."""
+    kept: list[str] = []
+    left_out: list[str] = []
+    for label, explainer in {e.label: e for e in map(make_explainer, methods)}.items():
+        reason = explainer.refusal(model)
+        if reason is None:
+            kept.append(label)
+        else:
+            left_out.append(f"{label} is left out: {reason}")
+    return kept, left_out
+
+
+def warnings_of(heard: Sequence[Testimony]) -> tuple[str, ...]:
+    """Every distinct warning, with the number of explanations that carry it."""
+    told: list[Explanation] = [item for testimony in heard for item in testimony.told]
+    total = Counter(item.method for item in told)
+    # Numbers differ from text to text; one line a kind of warning is what a reader can use.
+    kinds = Counter((item.method, re.sub(r"\d+", "#", warning)) for item in told for warning in item.warnings)
+    lines = [f"{method}: {kind} ({n} of {total[method]} texts)" for (method, kind), n in kinds.items()]
+    return (*_distinct(note for testimony in heard for note in testimony.notes), *lines)
+
+
+def is_signed(method: str) -> bool:
+    """Whether a method's sign speaks for or against the class. What is unknown to us counts as signed."""
+    ours = find_explainer(method)
+    return ours is None or ours.has_sign
+
+
+def samples(method: str) -> bool:
+    """Whether a method draws at random. Of what is unknown to us it must be assumed."""
+    ours = find_explainer(method)
+    return ours is None or ours.stochastic
+
+
+def about_stored(path: str) -> tuple[str, str]:
+    """The model and the texts of a report on stored explanations, as their records know them."""
+    models = _distinct(item.model for item in Explanations.load(path) if item.model != UNKNOWN)
+    return ", ".join(models) or "stored explanations", Path(path).name

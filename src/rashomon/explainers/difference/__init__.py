@@ -1,0 +1,1 @@
+"""DeepLIFT: rules that pass differences back through a network, operation by operation."""

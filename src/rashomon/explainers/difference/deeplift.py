@@ -1,0 +1,114 @@
+"""DeepLIFT whose scores add up, on any model, and its average over references, Deep SHAP.
+
+The rules live in ``rules.py``. Where an operation has no rule, it passes its plain gradient and the explanation
+carries a warning with the count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import torch
+
+from rashomon.data.batches import Encoding, Ints
+from rashomon.errors import UserError
+from rashomon.explainers.base import Aggregation, Explainer, Floats, Job, Scores, explainers, relative_gap
+from rashomon.explainers.difference.rules import difference_rules
+from rashomon.explainers.gradients import NEEDS_GRADIENTS, aggregate, gap_warning
+from rashomon.explainers.paths import Reference, References, draw_references, of_rows, path_ends, select
+
+NO_BACKGROUND = "no training examples to refer to were given; padding, zero and mask stand in for them"
+
+
+@dataclass(frozen=True, slots=True)
+class _Lifted:
+    values: Floats  # [n, D]
+    change: float
+    warnings: tuple[str, ...]
+
+
+def lift(job: Job, pairs: Sequence[tuple[int, Encoding | Reference]]) -> list[_Lifted]:
+    """Contributions of every (example, reference) pair, batched by length."""
+
+    def work(index: Ints) -> list[_Lifted]:
+        return _lift_batch(job, [pairs[p] for p in index])
+
+    lengths = np.array([len(job.encodings[i]) for i, _ in pairs])
+    return job.engine.run(lengths, work, rows=np.full(len(pairs), 2), gradients=True)
+
+
+def _lift_batch(job: Job, pairs: Sequence[tuple[int, Encoding | Reference]]) -> list[_Lifted]:
+    ends = path_ends(job, pairs)
+    count = len(pairs)
+    both = torch.cat([ends.inputs, ends.others]).requires_grad_(True)
+    twice = of_rows(ends.batch, torch.arange(count, device=both.device).repeat(2))
+    with difference_rules() as rules:
+        values = select(job.model(twice, embeddings=both), ends.targets.repeat(2), job.space)
+        (multipliers,) = torch.autograd.grad(values[:count].sum(), both)
+    contributions = (multipliers[:count] * (ends.inputs - ends.others)).double().cpu().numpy()
+    changes = (values[:count] - values[count:]).detach().double().cpu().numpy()
+    warnings: tuple[str, ...] = ()
+    if rules.missing:
+        listed = ", ".join(f"{name} x{times}" for name, times in sorted(rules.missing.items()))
+        warnings = (f"no DeepLIFT rule for {listed}; plain gradients there",)
+    return [
+        _Lifted(contributions[row, : len(job.encodings[i])], float(changes[row]), warnings)
+        for row, (i, _) in enumerate(pairs)
+    ]
+
+
+@explainers.register("deeplift")
+@dataclass(frozen=True, slots=True)
+class DeepLift(Explainer):
+    """Contributions to the change from a reference, every function passing back its slope between the two."""
+
+    name: ClassVar[str] = "deeplift"
+    needs: ClassVar[frozenset[str]] = NEEDS_GRADIENTS
+    reference: Reference = "pad"
+    aggregation: Aggregation = "sum"
+
+    def attribute(self, job: Job) -> list[Scores]:
+        lifted = lift(job, [(i, self.reference) for i in range(len(job.encodings))])
+        return [_scores([done], self.aggregation) for done in lifted]
+
+
+@explainers.register("deep-shap")
+@dataclass(frozen=True, slots=True)
+class DeepShap(Explainer):
+    """DeepLIFT averaged over references: training examples, or padding, zero and mask when none were given."""
+
+    name: ClassVar[str] = "deep-shap"
+    needs: ClassVar[frozenset[str]] = NEEDS_GRADIENTS
+    stochastic: ClassVar[bool] = True
+    samples: int = 8
+    references: References = "training"
+    aggregation: Aggregation = "sum"
+
+    def __post_init__(self) -> None:
+        if self.samples < 1:
+            raise UserError(f"{self.name} needs at least one sample, not {self.samples}.")
+
+    def attribute(self, job: Job) -> list[Scores]:
+        ends = [self._references(job, i) for i in range(len(job.encodings))]
+        lifted = iter(lift(job, [(i, end) for i, several in enumerate(ends) for end in several]))
+        scores = [_scores([next(lifted) for _ in several], self.aggregation) for several in ends]
+        if self.references == "training" and not job.background:
+            return [replace(one, warnings=(NO_BACKGROUND, *one.warnings)) for one in scores]
+        return scores
+
+    def _references(self, job: Job, index: int) -> list[Encoding | Reference]:
+        if self.references == "training" and not job.background:
+            return ["pad", "zero", "mask"]
+        count = min(self.samples, len(job.background)) if self.references == "training" else 1
+        return draw_references(job, self.references, count, job.generator(index, self.name))
+
+
+def _scores(lifted: Sequence[_Lifted], how: Aggregation) -> Scores:
+    values = np.mean([done.values for done in lifted], axis=0)
+    change = float(np.mean([done.change for done in lifted]))
+    gap = float(relative_gap(values.sum(), change))
+    warnings = {warning: None for done in lifted for warning in done.warnings}
+    return Scores(aggregate(values, how), gap, (*warnings, *gap_warning(gap)))

@@ -1,0 +1,181 @@
+"""Gradients along straight paths from a reference to the input: the engine's backward passes.
+
+A row of the queue is one point ``reference + alpha (input - reference)`` of one example, with a weight. Rows of all
+examples are packed by length into batches like forward evaluations are. Plain gradients, gradient SHAP and
+integrated gradients (``integrate.py``) are different sets of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from scipy.special import softmax
+from torch import Tensor
+
+from rashomon.data.batches import Batch, Encoding, Ints
+from rashomon.errors import UserError, unknown_name
+from rashomon.explainers.base import Floats, Job, OutputSpace
+from rashomon.models.base import Output
+
+Reference = Literal["pad", "zero", "mask"]
+References = Literal["pad", "zero", "mask", "training"]
+Multiplier = Literal["difference", "input", "one"]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One evaluation: an example, a place on its path, its share of the sum, and the path's other end."""
+
+    example: int
+    alpha: float
+    weight: float
+    reference: Encoding | Reference = "pad"
+
+
+def select(output: Output, targets: Tensor, space: OutputSpace) -> Tensor:
+    """The number being explained, one per row."""
+    values = output.logits if space == "logit" else output.probabilities
+    return values.gather(1, targets[:, None])[:, 0]
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Both ends of the paths of a batch, row by row."""
+
+    batch: Batch
+    inputs: Tensor  # [B, T, D] word embeddings
+    others: Tensor  # [B, T, D] the same at special tokens, the reference's at content tokens
+    targets: Tensor  # [B]
+
+    def at(self, alphas: Sequence[float]) -> Tensor:
+        """The points at ``alphas`` of each row's path, ready to be differentiated."""
+        share = torch.tensor(alphas, dtype=self.inputs.dtype, device=self.inputs.device)[:, None, None]
+        return (self.others + share * (self.inputs - self.others)).requires_grad_(True)
+
+
+def path_ends(job: Job, pairs: Sequence[tuple[int, Encoding | Reference]]) -> Ends:
+    """Ends for (example, reference) pairs; equal pairs are embedded once."""
+    distinct: dict[tuple[int, int | str], tuple[int, Encoding | Reference]] = {}
+    for i, end in pairs:
+        distinct.setdefault(_key(i, end), (i, end))
+    numbers = {key: number for number, key in enumerate(distinct)}
+    encodings = [job.encodings[i] for i, _ in distinct.values()]
+    batch = job.model.collate(encodings)
+    inputs = job.model.embed(batch).detach()
+    others = _reference_embeddings(job, batch, inputs, encodings, [end for _, end in distinct.values()])
+    rows = torch.tensor([numbers[_key(i, end)] for i, end in pairs], device=inputs.device)
+    repeated = of_rows(batch, rows)
+    targets = torch.from_numpy(job.targets[[i for i, _ in pairs]]).to(inputs.device)
+    return Ends(repeated, inputs[rows], others[rows], targets)
+
+
+def of_rows(batch: Batch, rows: Tensor) -> Batch:
+    """The rows of a batch in another order, or several times."""
+    return Batch(batch.ids[rows], batch.mask[rows], batch.segments[rows], batch.positions[rows])
+
+
+def _key(example: int, end: Encoding | Reference) -> tuple[int, int | str]:
+    return example, end if isinstance(end, str) else id(end)
+
+
+def _reference_embeddings(
+    job: Job,
+    batch: Batch,
+    inputs: Tensor,
+    encodings: Sequence[Encoding],
+    ends: Sequence[Encoding | Reference],
+) -> Tensor:
+    ids = batch.ids.clone()
+    content = torch.zeros_like(batch.mask)
+    zeroed = torch.zeros_like(batch.mask)
+    for row, (encoding, end) in enumerate(zip(encodings, ends, strict=True)):
+        of_content = torch.from_numpy(np.flatnonzero(encoding.content)).to(ids.device)
+        content[row, of_content] = True
+        if isinstance(end, Encoding):
+            ids[row, : len(encoding)] = torch.from_numpy(_laid_over(encoding, end, job.model.pad_id))
+        elif end == "zero":
+            zeroed[row, of_content] = True
+        elif end in ("pad", "mask"):
+            ids[row, of_content] = job.model.mask_id if end == "mask" else job.model.pad_id
+        else:
+            raise unknown_name("reference", end, ("pad", "zero", "mask"))
+    replaced = job.model.embed(Batch(ids, batch.mask, batch.segments, batch.positions)).detach()
+    replaced = torch.where(content[..., None], replaced, inputs)
+    return replaced.masked_fill(zeroed[..., None], 0.0)
+
+
+def _laid_over(encoding: Encoding, other: Encoding, pad_id: int) -> Ints:
+    """The example's ids with another example's tokens in place of its own, text by text, cut or padded to fit."""
+    ids = encoding.ids.copy()
+    for segment in (0, 1):
+        places = np.flatnonzero(encoding.content & (encoding.segments == segment))
+        tokens = other.ids[other.content & (other.segments == segment)][: len(places)]
+        ids[places] = pad_id
+        ids[places[: len(tokens)]] = tokens
+    return ids
+
+
+def gather_gradients(job: Job, points: Sequence[Point], multiply: Multiplier) -> list[Floats]:
+    """For each example, the weighted sum over its points of gradient times multiplier: ``[n, D]``."""
+    lengths = np.array([len(encoding) for encoding in job.encodings])
+    sums: dict[int, Floats] = {}
+
+    def work(index: Ints) -> Ints:
+        chosen = [points[i] for i in index]
+        ends = path_ends(job, [(point.example, point.reference) for point in chosen])
+        at = ends.at([point.alpha for point in chosen])
+        value = select(job.model(ends.batch, embeddings=at), ends.targets, job.space)
+        (gradient,) = torch.autograd.grad(value.sum(), at)
+        if multiply != "one":
+            gradient = gradient * (ends.inputs if multiply == "input" else ends.inputs - ends.others)
+        # An example's points are summed up here, so that only one array for each leaves the batch.
+        examples, row = np.unique([point.example for point in chosen], return_inverse=True)
+        weights = torch.tensor([point.weight for point in chosen], dtype=torch.float64, device=at.device)
+        total = torch.zeros(len(examples), *at.shape[1:], dtype=torch.float64, device=at.device)
+        total.index_add_(0, torch.from_numpy(row).to(at.device), gradient.double() * weights[:, None, None])
+        for i, part in zip(examples.tolist(), total.cpu().numpy(), strict=True):
+            kept = part[: lengths[i]]
+            sums[i] = sums[i] + kept if i in sums else kept
+        return index
+
+    job.engine.run(lengths[[point.example for point in points]], work, gradients=True)
+    return [sums[i] for i in range(len(job.encodings))]
+
+
+def values_at_inputs(job: Job) -> Floats:
+    """The explained output of each example as it is."""
+    whole = [np.ones((1, len(encoding)), dtype=np.bool_) for encoding in job.encodings]
+    logits = np.concatenate(job.engine.logits(job.encodings, whole))
+    outputs = softmax(logits, axis=1) if job.space == "probability" else logits
+    return np.asarray(outputs[np.arange(len(outputs)), job.targets])
+
+
+def values_at_references(job: Job, references: Sequence[Encoding | Reference]) -> Floats:
+    """The explained output at the other end of each example's path."""
+
+    def work(index: Ints) -> Floats:
+        ends = path_ends(job, [(int(i), references[i]) for i in index])
+        told = job.model(ends.batch, embeddings=ends.others)
+        return select(told, ends.targets, job.space).double().cpu().numpy()
+
+    return np.array(job.engine.run(np.array([len(encoding) for encoding in job.encodings]), work))
+
+
+def draw_references(
+    job: Job, kind: References, count: int, generator: np.random.Generator
+) -> list[Encoding | Reference]:
+    """Path ends for methods that average over several: always the same one, or training examples.
+
+    Of the latter as many as there are, each once before any comes again.
+    """
+    if kind != "training":
+        return [kind] * count
+    if not job.background:
+        raise UserError("References from training examples need `background` examples to draw from.")
+    rounds = -(-count // len(job.background))
+    drawn = np.concatenate([generator.permutation(len(job.background)) for _ in range(rounds)])[:count]
+    return [job.background[int(j)] for j in drawn]

@@ -1,0 +1,77 @@
+"""An audit in one call, for Python users: ``ra.audit(model, data).save("report.html")``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+from rashomon.audits.auditing import AuditSettings, run_audit
+from rashomon.audits.record import Audit
+from rashomon.data import Dataset, Example
+from rashomon.errors import UserError
+from rashomon.experiments.context import Context
+from rashomon.experiments.subject import GIVEN, Subject
+from rashomon.experiments.testimony import METHODS
+from rashomon.explainers.explaining import as_examples
+from rashomon.models.base import Model
+from rashomon.models.model_spec import ModelSpec
+from rashomon.report.page import ReportFiles, render, save_report
+from rashomon.runs.store import Store, write_bytes
+
+
+@dataclass(frozen=True)
+class Report:
+    """An audit that can be saved and shows itself in a notebook."""
+
+    audit: Audit
+
+    def save(self, path: str | Path) -> Path:
+        """One page when ``path`` ends in .html; otherwise a folder with the page, findings and tables."""
+        target = Path(path)
+        if target.suffix != ".html":
+            return self.save_folder(target).report
+        page = render(self.audit).encode("utf-8", "replace")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            write_bytes(target, page)
+        except OSError as error:
+            raise UserError(
+                f"The report cannot be written to {target}: {error.strerror or error}; choose another place."
+            ) from error
+        return target
+
+    def save_folder(self, folder: Path) -> ReportFiles:
+        return save_report(self.audit, folder)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th>{escape(v.method)}</th><td>{escape(v.sentence)}</td></tr>" for v in self.audit.verdicts
+        )
+        return f"<p>{escape(self.audit.summary)}</p><table>{rows}</table>"
+
+
+def audit(
+    model: Model,
+    data: Dataset | Sequence[Example | str],
+    *,
+    methods: Sequence[str] = METHODS,
+    instances: int = 100,
+    split: str = "test",
+    seed: int = 0,
+    store: str | Path | None = None,
+) -> Report:
+    """Audit the explanations of a model that is in memory; nothing needs labels except what says so.
+
+    ``data`` may be plain texts. Labels of examples outside a ``Dataset`` are numbers of the model's classes.
+    """
+    dataset = data if isinstance(data, Dataset) else _texts(data, split, model)
+    context = Context(Store(Path(store)) if store is not None else Store(), given_model=model)
+    subject = Subject(context.adopt(dataset), ModelSpec(), None, (seed,), checkpoint=GIVEN)
+    settings = AuditSettings(subject, tuple(methods), instances, split)
+    return Report(run_audit(context, settings, command="rashomon.audit(model, data)"))
+
+
+def _texts(given: Sequence[Example | str], split: str, model: Model) -> Dataset:
+    return Dataset("texts", {split: tuple(as_examples(given))}, model.labels)

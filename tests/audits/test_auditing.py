@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rashomon.audits.auditing import STUDIES, AuditSettings, measure_costs, run_audit, single_finding
+from rashomon.audits.trial import TRIAL
+from rashomon.data import Columns, Dataset, Example
+from rashomon.errors import UserError
+from rashomon.experiments.context import Context
+from rashomon.experiments.subject import DatasetSpec, Subject
+from rashomon.experiments.testimony import Ask, hear
+from rashomon.explainers import Explanations
+from rashomon.models.build import load_model
+from rashomon.studies.agreement import Agreement
+from rashomon.studies.recovery import Recovery
+from tests.studies.planted import LABELS, SMALL, planted, subject_in
+
+METHODS = ("attention", "leave-one-out", "random")
+TEXTS = (
+    "a witty warm film and a great plot",
+    "the movie was dull",
+    "not very good but people walk with warmness",
+    "awful and long",
+    "one two three people sleep",
+    '<script>alert(1)</script> & a "great" film',
+)
+
+
+def _file(folder: Path, labels: tuple[str, ...], pair: bool) -> Path:
+    path = folder / "reviews.csv"
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        rows = csv.writer(stream)
+        rows.writerow(["body", "other", "stars"])
+        for i, text in enumerate(TEXTS):
+            rows.writerow([text, TEXTS[-1 - i] if pair else "", labels[i % len(labels)] if labels else ""])
+    return path
+
+
+def test_the_built_in_model(
+    context: Context, asked: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rashomon.studies import context as module
+
+    trained: Counter[tuple[str, int]] = Counter()
+    original = module.train_model
+
+    def counted(model, data, training, *, seed, checkpoint):  # type: ignore[no-untyped-def]
+        trained[model.weights, seed] += 1
+        return original(model, data, training, seed=seed, checkpoint=checkpoint)
+
+    monkeypatch.setattr(module, "train_model", counted)
+    # However single studies would train it: the audited model is one.
+    subject = replace(subject_in(context), training=None)
+    settings = AuditSettings(subject, METHODS, 12, necessity_seeds=(0, 1))
+    audit = run_audit(context, settings)
+    assert [finding.study for finding in audit.findings] == [
+        "agreement", "noise-ceiling", "erasure", "recovery", "necessity", *TRIAL
+    ]  # fmt: skip
+    # The noise ceiling's other model is one of necessity's.
+    assert trained == {("softmax", 0): 1, ("softmax", 1): 1, ("uniform", 0): 1, ("uniform", 1): 1}
+    # Once for all studies, once with another sampling seed, once for the other model, and the control of erasure.
+    assert asked == [METHODS, ("random",), METHODS, ("trivial",)]
+    assert [verdict.method for verdict in audit.verdicts] == list(METHODS)
+    assert audit.explanations.methods == METHODS
+    assert len(audit.explanations.example_ids) == len(audit.gold_labels) == len(audit.rationales) == 12
+    assert set(audit.gold_labels.values()) == set(LABELS[:2])
+    first = audit.explanations[0]
+    ((segment, start, end), *_) = audit.rationales[first.example_id]
+    assert segment == 0
+    assert first.text[start:end] in {"awful", "dull", "bad", "great", "witty", "good"}
+    assert set(audit.example_agreement) == set(audit.explanations.example_ids)
+    assert audit.dataset == "tiny: 12 of 24 texts of the test split"
+    again = run_audit(context, settings)
+    assert len(asked) == 4, "nothing is explained twice"
+    assert sum(trained.values()) == 4
+    for one, two in zip(audit.findings, again.findings, strict=True):
+        assert one.verdict == two.verdict
+        for name in one.tables:
+            assert one.tables[name].equals(two.tables[name])
+
+
+@pytest.mark.parametrize(
+    ("kind", "labels", "pair"),
+    [("bert", 2, False), ("bert", 3, True), ("distilbert", 4, False), ("roberta", 5, True)],
+)
+def test_checkpoints_on_a_file(
+    context: Context, checkpoint: Callable[..., Path], tmp_path: Path, kind: str, labels: int, pair: bool
+) -> None:
+    names = tuple(f"LABEL_{i}" for i in range(labels))
+    path = _file(tmp_path, names[::-1], pair)
+    columns = Columns(text="body", pair="other" if pair else None, label="stars")
+    spec = DatasetSpec(file=str(path), columns=columns, labelled=False)
+    subject = Subject(spec, checkpoint=str(checkpoint(kind, labels)))
+    audit = run_audit(
+        context, AuditSettings(subject, ("attention", "gradient-x-input", "attention-rollout"), 10)
+    )
+    assert [finding.study for finding in audit.findings] == ["agreement", "noise-ceiling", "erasure"]
+    by_text = {item.example_id: item.text for item in audit.explanations}
+    assert set(by_text.values()) == set(TEXTS)
+    gold = {by_text[i]: label for i, label in audit.gold_labels.items()}
+    assert gold == {text: names[::-1][i % labels] for i, text in enumerate(TEXTS)}
+    assert any(item.text_pair is not None for item in audit.explanations) == pair
+    subject_told = audit.configuration["subject"]
+    assert subject_told["dataset"]["file"] == str(path), "how to reproduce it is told"
+    assert "model" not in subject_told
+    assert audit.title.endswith("on reviews")
+
+
+def test_nothing_needs_labels(context: Context, checkpoint: Callable[..., Path], tmp_path: Path) -> None:
+    spec = DatasetSpec(
+        file=str(_file(tmp_path, (), False)), columns=Columns(text="body", label="stars"), labelled=False
+    )
+    subject = Subject(spec, checkpoint=str(checkpoint("bert")))
+    audit = run_audit(context, AuditSettings(subject, ("attention", "lime"), 4, without=("noise-ceiling",)))
+    assert audit.gold_labels == {}
+    assert [finding.study for finding in audit.findings] == ["agreement", "erasure"]
+    assert "noise-ceiling was left out as asked." in audit.warnings
+
+
+def test_labels_that_are_not_the_models_are_said(context: Context, checkpoint: Callable[..., Path]) -> None:
+    examples = tuple(Example(str(i), text, i % 2) for i, text in enumerate(TEXTS))
+    settings = AuditSettings(methods=("attention", "leave-one-out"), instances=3)
+    for labels, classes, note in (
+        (("1", "2"), 2, "matched in order"),
+        (("x", "y"), 3, "nothing that needs labels"),
+    ):
+        data = context.adopt(Dataset("d", {"test": examples}, labels))
+        subject = Subject(data, checkpoint=str(checkpoint("bert", classes)))
+        audit = run_audit(context, replace(settings, subject=subject))
+        assert sum(note in warning for warning in audit.warnings) == 1
+        assert bool(audit.gold_labels) == (classes == 2)
+
+
+def test_a_study_that_cannot_be_done_is_named(context: Context) -> None:
+    data = planted()
+    wrong = tuple(replace(example, label=1 - example.label) for example in data["test"])  # type: ignore[operator]
+    subject = subject_in(context, Dataset("d", {**data.splits, "test": wrong}, data.labels))
+    settings = AuditSettings(subject, ("leave-one-out",), 6, without=("necessity", "noise-ceiling", *TRIAL))
+    audit = run_audit(context, settings)
+    assert [finding.study for finding in audit.findings] == ["erasure"]
+    left_out = [warning for warning in audit.warnings if "left out: " in warning]
+    assert [warning.split()[0] for warning in left_out] == ["agreement", "recovery"]
+    assert audit.example_agreement == {}
+    uniform = subject_in(context, model=replace(SMALL, weights="uniform"))
+    told = run_audit(context, replace(settings, subject=uniform, methods=METHODS, without=("noise-ceiling",)))
+    assert not {"necessity", *TRIAL} & {finding.study for finding in told.findings}, (
+        "there is no attention to try"
+    )
+
+
+def test_texts_come_from_the_split_that_is_there(context: Context) -> None:
+    data = planted()
+    splits = {"train": data["train"], "dev": data["dev"]}
+    subject = subject_in(context, Dataset("d", splits, data.labels))
+    settings = AuditSettings(subject, METHODS, 4, without=("necessity", "noise-ceiling", "recovery", *TRIAL))
+    audit = run_audit(context, settings)
+    assert "of the train split" in audit.dataset
+    assert "d has no test split, so the texts are from its train split." in audit.warnings
+    assert "dev split" in run_audit(context, replace(settings, split="dev")).dataset
+    with pytest.raises(UserError, match="dve"):
+        run_audit(context, replace(settings, split="dve"))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"methods": ("lmie",)}, "lime"),
+        ({"without": ("erasur",)}, "erasure"),
+        ({"without": STUDIES}, "No study fits"),
+    ],
+)
+def test_mistakes(context: Context, change: dict, message: str) -> None:
+    settings = AuditSettings(subject_in(context), METHODS, 4)
+    with pytest.raises(UserError, match=message):
+        run_audit(context, replace(settings, **change))
+    if "No study" not in message:
+        assert not context.store.list(), "told before any work is done"
+
+
+def test_costs_are_seconds_a_text(checkpoint: Callable[..., Path]) -> None:
+    model = load_model(checkpoint("bert"))
+    examples = tuple(Example(str(i), text) for i, text in enumerate(TEXTS))
+    costs = measure_costs(model, examples, ["attention", "lime"], ())
+    assert 0 < costs["attention"] < costs["lime"] < 5
+
+
+def test_a_report_on_stored_explanations_names_what_is_in_the_file(context: Context, tmp_path: Path) -> None:
+    ask = Ask(subject_in(context), METHODS, 6)
+    (heard,) = hear(context, ask)
+    fingerprint, path = heard.told[0].model, tmp_path / "told.parquet"
+    heard.told.save(path)
+    study = Agreement(Ask(instances=5, stored=str(path)))
+    told = single_finding(study, study.run(context), "", 1.0)
+    assert (told.model, told.dataset) == (fingerprint, "told.parquet: 5 texts")
+    assert told.configuration["ask"] == {"instances": 5, "stored": str(path)}
+    matched = Recovery(replace(ask, stored=str(path)))
+    finding = matched.run(context)
+    used = finding.tables["instances"]["example"].nunique()
+    assert single_finding(matched, finding, "", 1.0).dataset.startswith(
+        f"told.parquet: {used} texts, matched"
+    )
+    Explanations(replace(item, model="unknown") for item in heard.told).save(path)
+    assert single_finding(study, study.run(context), "", 1.0).model == "stored explanations"

@@ -1,0 +1,182 @@
+"""Gradient methods against Captum on the same configuration, and against closed forms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from captum.attr import GradientShap, InputXGradient, IntegratedGradients, LayerConductance, Saliency
+from torch import Tensor
+
+from rashomon.data.batches import Batch
+from rashomon.errors import UserError
+from rashomon.explainers import Job, explain, make_explainer
+from rashomon.explainers.paths import path_ends
+from tests.explainers.conftest import Families, Jobs
+from tests.models.tiny import PAIRS, SINGLES
+
+SOME = ("bilstm", "cnn", "mlp", "transformer", "bert", "distilbert", "roberta")
+CAPTUM_RULES = {
+    "gauss-legendre": "gausslegendre",
+    "left": "riemann_left",
+    "right": "riemann_right",
+    "middle": "riemann_middle",
+    "trapezoid": "riemann_trapezoid",
+}
+
+
+class Wrapped(torch.nn.Module):
+    """A model as Captum wants it: embeddings in, logits out."""
+
+    def __init__(self, job: Job, index: int) -> None:
+        super().__init__()
+        self.model, self.batch = job.model, job.model.collate([job.encodings[index]])
+
+    def forward(self, embeddings: Tensor) -> Tensor:
+        rows = torch.zeros(len(embeddings), dtype=torch.long)
+        batch = Batch(
+            self.batch.ids[rows], self.batch.mask[rows], self.batch.segments[rows], self.batch.positions[rows]
+        )
+        logits: Tensor = self.model(batch, embeddings=embeddings).logits
+        return logits
+
+
+def check(job: Job, method: str, captum: Any, settings: dict[str, Any], scale: float = 1.0) -> None:
+    """``captum(wrapped, inputs, reference, target)`` gives ``[1, T, D]``."""
+    told = make_explainer(method, **settings).attribute(job)
+    for i, scores in enumerate(told):
+        ends = path_ends(job, [(i, "pad")])
+        theirs = captum(Wrapped(job, i), ends.inputs, ends.others, int(job.targets[i]))
+        summed = theirs[0].detach().sum(-1).numpy() if theirs.dim() == 3 else theirs.detach().numpy()
+        np.testing.assert_allclose(scores.values, scale * summed, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("rule", CAPTUM_RULES)
+@pytest.mark.parametrize("name", SOME)
+def test_integrated_gradients_equal_captums(jobs: Jobs, name: str, rule: str) -> None:
+    def captum(wrapped: Wrapped, inputs: Tensor, reference: Tensor, target: int) -> Tensor:
+        method = IntegratedGradients(wrapped)
+        return method.attribute(inputs, reference, target, n_steps=7, method=CAPTUM_RULES[rule])  # type: ignore[no-any-return]
+
+    # Captum's trapezoid weights of n points add up to (n - 1) / n; ours to one.
+    scale = 7 / 6 if rule == "trapezoid" else 1.0
+    check(jobs(name), "integrated-gradients", captum, {"steps": 7, "rule": rule}, scale)
+
+
+@pytest.mark.parametrize("name", ["gru", "bert"])
+def test_integrated_gradients_of_pairs_equal_captums(jobs: Jobs, name: str) -> None:
+    def captum(wrapped: Wrapped, inputs: Tensor, reference: Tensor, target: int) -> Tensor:
+        return IntegratedGradients(wrapped).attribute(inputs, reference, target, n_steps=20)  # type: ignore[no-any-return]
+
+    check(jobs(name, pair=True), "integrated-gradients", captum, {"steps": 20})
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_gradient_x_input_equals_captums(jobs: Jobs, name: str) -> None:
+    def captum(wrapped: Wrapped, inputs: Tensor, _: Tensor, target: int) -> Tensor:
+        return InputXGradient(wrapped).attribute(inputs.requires_grad_(), target)  # type: ignore[no-any-return]
+
+    check(jobs(name), "gradient-x-input", captum, {})
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_gradient_norm_equals_the_norm_of_captums_saliency(jobs: Jobs, name: str) -> None:
+    def captum(wrapped: Wrapped, inputs: Tensor, _: Tensor, target: int) -> Tensor:
+        method = Saliency(wrapped)
+        return method.attribute(inputs.requires_grad_(), target, abs=False)[0].norm(dim=-1)  # type: ignore[no-any-return]
+
+    check(jobs(name), "gradient-norm", captum, {})
+
+
+@pytest.mark.parametrize("rule", ["gauss-legendre", "trapezoid"])
+@pytest.mark.parametrize("name", SOME)
+def test_conductance_equals_captums(jobs: Jobs, name: str, rule: str) -> None:
+    def captum(wrapped: Wrapped, inputs: Tensor, reference: Tensor, target: int) -> Tensor:
+        method = LayerConductance(wrapped, wrapped.model.first_layer())
+        told = method.attribute(inputs, reference, target, n_steps=6, method=CAPTUM_RULES[rule])
+        return told[0] if isinstance(told, tuple) else told
+
+    # Captum takes the nodes of n + 1 steps and, between two of them, the gradient at the left one.
+    settings = {"steps": 7, "rule": rule, "trapezoid": False, "endpoints": False}
+    check(jobs(name), "layer-conductance", captum, settings)
+
+
+@pytest.mark.parametrize("name", ["bilstm", "bert"])
+def test_gradient_shap_converges_to_integrated_gradients_and_to_captum(jobs: Jobs, name: str) -> None:
+    job = jobs(name, examples=SINGLES[:1])
+    (exact,) = make_explainer("integrated-gradients", steps=64).attribute(job)
+    scale = np.abs(exact.values).max()
+    errors = []
+    for samples in (4, 40, 1200):
+        (told,) = make_explainer("gradient-shap", samples=samples).attribute(job)
+        errors.append(np.abs(told.values - exact.values).max() / scale)
+    assert errors[2] < 0.002  # stratified points: far better than one over the root of samples
+    assert errors[2] < errors[0]
+    ends = path_ends(job, [(0, "pad")])
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(0)
+        method = GradientShap(Wrapped(job, 0))
+        theirs = method.attribute(
+            ends.inputs, ends.others, n_samples=1200, stdevs=0.0, target=int(job.targets[0])
+        )
+    distance = np.abs(theirs[0].detach().sum(-1).numpy() - exact.values).max() / scale
+    assert distance < 0.15
+    assert errors[2] < distance
+
+
+def test_gradient_shap_over_training_references_is_the_mean_of_their_paths(jobs: Jobs) -> None:
+    behind = jobs("bilstm").encodings[:3]
+    job = jobs("bilstm", examples=SINGLES[:1], background=behind)
+    (told,) = make_explainer("gradient-shap", samples=3000, references="training").attribute(job)
+    steps = 200
+    total = np.zeros(len(job.encodings[0]))
+    for reference in behind:
+        ends = path_ends(job, [(0, reference)] * steps)
+        at = ends.at(((np.arange(steps) + 0.5) / steps).tolist())
+        value = job.model(ends.batch, embeddings=at).logits[:, job.targets[0]].sum()
+        (gradient,) = torch.autograd.grad(value, at)
+        total += (gradient * (ends.inputs - ends.others)).detach().sum(-1).mean(0).numpy() / len(behind)
+    np.testing.assert_allclose(told.values, total, atol=0.02 * np.abs(total).max())
+
+
+def test_gradient_shap_says_when_it_is_noise(families: Families) -> None:
+    """T15: five samples of a rough function are noise; the explanation says so."""
+    few = explain(families("transformer"), SINGLES, [make_explainer("gradient-shap", samples=2)])
+    many = explain(families("transformer"), SINGLES, [make_explainer("gradient-shap", samples=400)])
+    assert any("sampling noise" in warning for item in few for warning in item.warnings)
+    assert not any("sampling noise" in warning for item in many for warning in item.warnings)
+    with pytest.raises(UserError, match="at least two samples"):
+        explain(families("transformer"), SINGLES, [make_explainer("gradient-shap", samples=1)])
+
+
+def test_sum_and_norm_are_different_scores(families: Families) -> None:
+    """T10: the aggregation is explicit, stored, and changes the scores."""
+    asked = [make_explainer("integrated-gradients", aggregation=how, steps=8) for how in ("sum", "norm")]
+    told = explain(families("bert"), SINGLES[:1], asked)
+    assert [item.configuration["aggregation"] for item in told] == ["sum", "norm"]
+    assert (told[1].scores >= 0).all()
+    assert (told[0].scores < 0).any()
+    assert (told[1].scores >= np.abs(told[0].scores) / np.sqrt(32) - 1e-6).all()  # Cauchy-Schwarz, D = 32
+
+
+def test_the_explained_class_is_the_one_asked_for(families: Families) -> None:
+    """T17: a model with one logit explains either class; two targets of it mirror each other."""
+    model = families("one-logit")
+    methods = ["integrated-gradients", "gradient-x-input", "deeplift", "lime", "leave-one-out"]
+    for_one = explain(model, SINGLES[:2], methods, targets=[1, 1])
+    for_other = explain(model, SINGLES[:2], methods, targets=[0, 0])
+    for one, other in zip(for_one, for_other, strict=True):
+        np.testing.assert_allclose(one.scores, -other.scores, atol=1e-5)
+        assert np.abs(one.scores).max() > 5e-5
+    predicted = explain(model, SINGLES[:2], methods)
+    for item in predicted:
+        assert item.target == int(np.argmax(item.probabilities))
+
+
+def test_pairs_add_up_over_both_texts(families: Families) -> None:
+    for item in explain(families("bert", pair=True), PAIRS, ["integrated-gradients"]):
+        assert item.gap is not None
+        assert item.gap <= 0.01
+        assert {int(s) for s in item.segments[item.content & (item.scores != 0)]} == {0, 1}
