@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rashomon.audits.trial import TRIAL
 
 from rashomon.audits.auditing import STUDIES, AuditSettings, measure_costs, run_audit, single_finding
-from rashomon.audits.trial import TRIAL
 from rashomon.data import Columns, Dataset, Example
 from rashomon.errors import UserError
 from rashomon.experiments.context import Context

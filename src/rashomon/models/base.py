@@ -50,7 +50,9 @@ class Model(nn.Module, ABC):
     max_length: int
     pad_id: int
     mask_id: int  # the id that stands for a hidden token
-    capabilities: frozenset[str]  # of "attention", "layers", "gradients", "removal", "token-level", "reweighting"
+    capabilities: frozenset[
+        str
+    ]  # of "attention", "layers", "gradients", "removal", "token-level", "reweighting"
     wants_attention: bool = True  # see without_attention
 
     @property

@@ -74,7 +74,13 @@ class AttentionClassifier(Model):
         # A masked token is not there for any of the encoders, and positions are kept: removal is masking.
         extra = {"token-level": self.encoder.token_level, "layers": spec.name == "transformer"}
         self.capabilities = frozenset(
-            ["attention", "gradients", "removal", "reweighting", *(name for name, has in extra.items() if has)]
+            [
+                "attention",
+                "gradients",
+                "removal",
+                "reweighting",
+                *(name for name, has in extra.items() if has),
+            ]
         )
 
     def encode(self, examples: Sequence[Example]) -> list[Encoding]:
