@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rashomon.audits.trial import TRIAL
 
 from rashomon.audits.auditing import STUDIES, AuditSettings, measure_costs, run_audit, single_finding
-from rashomon.audits.trial import TRIAL
 from rashomon.data import Columns, Dataset, Example
 from rashomon.errors import UserError
 from rashomon.experiments.context import Context
@@ -45,7 +45,7 @@ def _file(folder: Path, labels: tuple[str, ...], pair: bool) -> Path:
 def test_the_built_in_model(
     context: Context, asked: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rashomon.studies import context as module
+    from rashomon.experiments import context as module
 
     trained: Counter[tuple[str, int]] = Counter()
     original = module.train_model

@@ -88,7 +88,7 @@ def selecting(context: Context, datasets: Sequence[DatasetSpec], selection: Sele
         data = context.dataset(spec)
         note = "epochs are chosen on the test split, as published"
         swapped[spec] = replace(data, splits={**data.splits, "dev": data["test"]}, notes=(*data.notes, note))
-    return replace(context, _datasets=swapped)
+    return context.with_datasets(swapped)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from weakref import WeakValueDictionary
@@ -75,6 +75,10 @@ class Context:
         )  # two datasets do not get in each other's way
         self._datasets[spec] = dataset
         return spec
+
+    def with_datasets(self, datasets: Mapping[DatasetSpec, Dataset]) -> Context:
+        """The same store, models and workers, in which these specifications lead to these datasets."""
+        return replace(self, _datasets={**self._datasets, **datasets})
 
     def _read(self, spec: DatasetSpec) -> Dataset:
         if spec.file is not None and not spec.labelled:  # nothing is trained, so every row can be looked at

@@ -28,9 +28,7 @@ from rashomon.measures.divergence import tvd
 from rashomon.models.attention import softmax
 from rashomon.models.base import Model
 from rashomon.models.build import load_model
-from rashomon.models.classifier import AttentionClassifier
 from rashomon.models.evaluator import evaluating, rows_of
-from rashomon.models.sequences import Layout
 from rashomon.runs.specifications import to_plain
 from rashomon.runs.store import read_parquet, write_parquet
 from rashomon.training.adversarial import attention_distance
@@ -56,6 +54,9 @@ class Search:
             raise UserError("The search for another attention needs at least one start and one step.")
 
 
+IN_AUDITS = Search(steps=200)
+
+
 def search_all(
     context: Context, base: Path, examples: Sequence[Example], search: Search, seed: int
 ) -> pd.DataFrame:
@@ -77,7 +78,7 @@ def search_all(
 def _make_chunk(
     base: Path, examples: Sequence[Example], first: int, search: Search, seed: int, folder: Path
 ) -> None:
-    model = decodable(load_model(base).to(best_device()))
+    model = load_model(base).to(best_device())
     rows = rows_of(model, examples)
     parts = []
     for index in rows.in_order(TOKEN_BUDGET):
@@ -87,24 +88,27 @@ def _make_chunk(
     write_parquet(folder / "found.parquet", named(table, examples))
 
 
-def decodable(model: Model) -> AttentionClassifier:
-    """Refuses models whose output is not read from token vectors weighted by one attention."""
-    if not isinstance(model, AttentionClassifier):
-        raise UserError("This trial puts other weights on fixed token vectors: it needs a built-in model.")
-    return model
+def refusal(model: Model) -> str | None:
+    """Why other weights cannot be tried, of a model whose output is not read from token vectors by one attention."""
+    if "reweighting" not in model.capabilities:
+        return (
+            "This trial puts other weights on fixed token vectors, and this model has no attention layer "
+            "that its output alone is read from, as the built-in models have."
+        )
+    return None if model.attention_parameters() else "The attention is not learned: there is nothing to try."
 
 
 def other_attention(
-    model: AttentionClassifier, batch: Batch, numbers: Sequence[int], search: Search, seed: int
+    model: Model, batch: Batch, numbers: Sequence[int], search: Search, seed: int
 ) -> pd.DataFrame:
     """The farthest attention of each text that keeps the output; ``numbers`` seed each text's own noise."""
     with evaluating(model), torch.no_grad():
         output = model(batch)
     assert output.attention is not None
-    sides = Layout(batch, model.pair).sides
+    sides = model.sides(batch)
     base = (output.attention / len(sides)).unsqueeze(1)  # [B, 1, heads, T]
     before = output.probabilities.unsqueeze(1)
-    logits = _random_starts(batch, numbers, model.spec.heads, search, seed).requires_grad_()
+    logits = _random_starts(batch, numbers, output.attention.shape[1], search, seed).requires_grad_()
     optimizer = torch.optim.Adam([logits], lr=search.learning_rate)
     best = torch.full(logits.shape[:2], -1.0, device=logits.device)
     best_change = torch.full_like(best, torch.nan)
