@@ -73,6 +73,7 @@ def command(
 
       rashomon study erasure --model ./checkpoint --data reviews.csv --set 'fractions=[0.1, 0.2]'
     """
+    from rashomon.papers import with_published
     from rashomon.studies import studies
 
     kind = studies.get(name)
@@ -92,7 +93,7 @@ def command(
     if out is not None:
         check_writable(out)
     started = time.monotonic()
-    finding = study.run(store.context())
+    finding = with_published(study.run(store.context()))
     if out is not None:
         _save(study, finding, time.monotonic() - started, out, printer)
     printer.plain(finding.verdict)

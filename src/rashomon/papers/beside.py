@@ -159,13 +159,15 @@ def _measured(figure: str, keys: Mapping[str, Key], row: Mapping[str, Any], sour
     if math.isnan(low) and n >= FEWEST_FOR_INTERVAL:  # a mean with its spread over n runs
         half = students_t.ppf(0.975, n - 1) * _float(row.get(f"{prefix}std")) / math.sqrt(n)
         low, high = value - half, value + half
-    return Measured(figure, keys, *(source.scale * number for number in (value, low, high)), n)
+    return Measured(figure, keys, source.scale * value, source.scale * low, source.scale * high, n)
 
 
 def _mean(group: Sequence[Measured]) -> Measured:
     if len(group) == 1:
         return group[0]
-    return Measured(group[0].figure, group[0].keys, float(np.mean([one.value for one in group])), n=len(group))
+    return Measured(
+        group[0].figure, group[0].keys, float(np.mean([one.value for one in group])), n=len(group)
+    )
 
 
 def _answers(one: Measured, known: PublishedFigure) -> bool:
@@ -198,7 +200,9 @@ def _frame(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> pd.DataFra
     return frame.astype({"within_spread": object})
 
 
-def _about_subject(finding: Finding, paper: Paper, table: Table) -> list[tuple[PublishedFigure, Measured | None]]:
+def _about_subject(
+    finding: Finding, paper: Paper, table: Table
+) -> list[tuple[PublishedFigure, Measured | None]]:
     """The published figures of what the finding is about, each with ours; None where the finding does not have it."""
     if not _in_configuration(finding.configuration, table):
         return []
@@ -229,7 +233,8 @@ def _with_curve(
 ) -> tuple[Figure, ...]:
     if table.curve is None:
         return figures
-    curve, points = table.curve, {}
+    curve = table.curve
+    points: dict[tuple[tuple[str, Key], ...], dict[str, float]] = {}
     for one in known:
         scale = table.ours[one.figure].scale
         points.setdefault(tuple(sorted(one.keys.items())), {})[one.figure] = one.value / scale
@@ -263,10 +268,10 @@ def _plain_key(value: Any, paper: Paper, stand_ins: bool) -> Key | None:
     """A key as the paper has it: an explainer without its settings, a stand-in under the name it stands for."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
-    if not isinstance(value, str):
-        return value.item() if isinstance(value, np.generic) else value
-    name = value.partition("(")[0].strip()
-    return paper.printed_name(name) if stand_ins else name
+    if isinstance(value, str):
+        name = value.partition("(")[0].strip()
+        return paper.printed_name(name) if stand_ins else name
+    return int(value) if isinstance(value, int | np.integer) else float(value)
 
 
 def _pair(keys: Mapping[str, Key], table: Table) -> tuple[str, ...]:

@@ -308,7 +308,9 @@ def _correlation(rule: Rule, keys: Mapping[str, Key], group: Sequence[Quantity])
     errors = (highs - lows) / (2 * NORMAL)
     drawn = values + errors * np.random.default_rng(0).standard_normal((DRAWS, len(xs)))
     statistic: Callable[[Ragged, Ragged], np.ndarray] = measures.get(rule.statistic)
-    told = statistic(*(Ragged.from_list(list(rows)) for rows in (np.tile(xs, (DRAWS + 1, 1)), [values, *drawn])))
+    told = statistic(
+        *(Ragged.from_list(list(rows)) for rows in (np.tile(xs, (DRAWS + 1, 1)), [values, *drawn]))
+    )
     low, high = (math.nan, math.nan) if np.isnan(errors).any() else np.nanquantile(told[1:], [0.025, 0.975])
     return Quantity(keys, float(told[0]), float(low), float(high), len(placed))
 

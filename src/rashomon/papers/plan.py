@@ -31,7 +31,9 @@ def plan_of(paper: Paper, table: Table) -> Plan:
         return Plan((), ())
     if table.run_as is not None:
         return plan_of(paper, paper.table(table.run_as))
-    values = {key: list(dict.fromkeys([*table.values_of(key), *table.also.get(key, ())])) for key in table.grid}
+    values = {
+        key: list(dict.fromkeys([*table.values_of(key), *table.also.get(key, ())])) for key in table.grid
+    }
     keys = [key for key in table.grid if values[key]]
     runs, left_out = [], []
     for chosen in product(*(values[key] for key in keys)):

@@ -38,9 +38,7 @@ def read_rows(
     for name in columns:
         if name not in header:
             raise UserError(f"{where} describes a column {name!r} that its header does not have.")
-    described = {
-        name: _column(name, columns, across, figure) for name in header if name not in row_keys
-    }
+    described = {name: _column(name, columns, across, figure) for name in header if name not in row_keys}
     figures: dict[tuple[Any, ...], PublishedFigure] = {}
     for number, cells in enumerate(lines[1:], 1):
         place = f"{where}, row {number} ({' '.join(cells[:3])} ...)"

@@ -55,7 +55,9 @@ class Configuration:
     """The paper's settings for a study, what more it says, and in which ways ours differ all the same."""
 
     settings: Mapping[str, Any] = field(default_factory=dict)
-    at: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # further settings of one dataset, encoder
+    at: Mapping[str, Mapping[str, Any]] = field(
+        default_factory=dict
+    )  # further settings of one dataset, encoder
     facts: Mapping[str, Any] = field(default_factory=dict)  # what no setting here expresses
     differs: tuple[str, ...] = ()
 
@@ -75,7 +77,9 @@ class Table:
     configuration: Configuration = field(default_factory=Configuration)
     grid: Mapping[str, str] = field(default_factory=dict)  # key -> setting that takes one value a run
     within: Mapping[str, str] = field(default_factory=dict)  # key -> setting that takes all values in one run
-    also: Mapping[str, tuple[Key, ...]] = field(default_factory=dict)  # values of the grid beyond the published ones
+    also: Mapping[str, tuple[Key, ...]] = field(
+        default_factory=dict
+    )  # values of the grid beyond the published ones
     run_as: str | None = None  # another table whose runs give this one too
     requires: Mapping[str, Any] = field(default_factory=dict)  # settings without which ours is something else
     ours: Mapping[str, Source] = field(default_factory=dict)  # by figure
@@ -182,13 +186,16 @@ class Paper:
 
 def figures_frame(paper: Paper, tables: Sequence[str] = ()) -> pd.DataFrame:
     """The published figures as a tidy table: paper, table, figure, a column a key, value, spread, n."""
-    rows = [
-        {"paper": paper.name, "table": table.id, "figure": figure.figure, **figure.keys}
-        | {"value": figure.value, "spread": figure.spread, "n": figure.n}
-        for table in map(paper.table, tables or paper.tables)
-        for figure in table.figures
-    ]
-    return pd.DataFrame(rows).astype({"value": float, "spread": float, "n": float}) if rows else pd.DataFrame()
+    rows = []
+    for table in map(paper.table, tables or paper.tables):
+        for figure in table.figures:
+            named: dict[str, Any] = {"paper": paper.name, "table": table.id, "figure": figure.figure}
+            rows.append(
+                named | {**figure.keys, "value": figure.value, "spread": figure.spread, "n": figure.n}
+            )
+    columns = ["paper", "table", "figure", "value", "spread", "n"]
+    frame = pd.DataFrame(rows) if rows else pd.DataFrame(columns=columns)
+    return frame.astype({"value": float, "spread": float, "n": float})
 
 
 def without_spread(figures: Sequence[PublishedFigure]) -> tuple[PublishedFigure, ...]:
