@@ -23,6 +23,7 @@ from rashomon.papers.reading import load, papers
 from rashomon.studies.base import Finding
 
 FEWEST_FOR_INTERVAL = 3
+ROUNDING = 1e-9  # .837 - .826 is a little more than .011
 ELSEWHERE = ("file", "train", "dev", "test", "classes", "placement", "strength")  # then it is another dataset
 FIGURES = ("published", "spread", "ours", "low", "high", "n", "difference", "within_spread")
 
@@ -138,7 +139,7 @@ def _figures_in(
             if table.symmetric and set(table.symmetric) <= set(present):
                 pair = _pair(present, table)
                 present |= dict(zip(table.symmetric, orders.get(frozenset(pair), sorted(pair)), strict=True))
-            if all(present.get(key, value) in known for key, known in names.items() for value in known):
+            if all(present[key] in known for key, known in names.items() if key in present):
                 found.append(_measured(figure, present, row, source))
     return found
 
@@ -179,7 +180,7 @@ def _row(known: PublishedFigure | None, one: Measured | None) -> dict[str, Any]:
     spread = math.nan if known is None or known.spread is None else known.spread
     ours = Measured("", {}, math.nan) if one is None else one
     difference = ours.value - published
-    inside = None if math.isnan(spread) or math.isnan(difference) else abs(difference) <= spread
+    inside = None if math.isnan(spread) or math.isnan(difference) else abs(difference) <= spread + ROUNDING
     keys = {**(known.keys if known else {}), **ours.keys}
     return {
         **keys,

@@ -61,11 +61,12 @@ def read_paper(name: str, text: str) -> Paper:
         for key, value in raw.get("configurations", {}).items()
     }
     tables: dict[str, Table] = {}
-    described = {str(one.get("id")): one for one in raw["tables"]}
+    described: dict[str, Mapping[str, Any]] = {}
+    for one in raw["tables"]:
+        if described.setdefault(str(one.get("id")), one) is not one:
+            raise UserError(f"{file} has two tables {one.get('id')}.")
     for one in sorted(raw["tables"], key=lambda one: "same_as" in one):  # copies come after what they copy
         table = _table(one, described, configurations, tables, file)
-        if table.id in tables:
-            raise UserError(f"{file} has two tables {table.id}.")
         tables[table.id] = table
     ordered = {key: tables[key] for key in described}
     _check_datasets(ordered, datasets, file)
@@ -133,14 +134,19 @@ def _table(
 
 
 def _with_taken_over(
-    raw: Mapping[str, Any], described: Mapping[str, Mapping[str, Any]], where: str
+    raw: Mapping[str, Any],
+    described: Mapping[str, Mapping[str, Any]],
+    where: str,
+    before: tuple[str, ...] = (),
 ) -> dict[str, Any]:
     """The table with what it takes over from the one that it is like."""
     other = raw.get("like") or raw.get("same_as")
     if other is None:
         return dict(raw)
     check_known("table", other, described, where)
-    taken = _with_taken_over(described[other], described, where)
+    if other in before:
+        raise UserError(f"{where} is like itself.")
+    taken = _with_taken_over(described[other], described, where, (*before, other))
     return {key: value for key, value in taken.items() if key not in OWN} | dict(raw)
 
 
