@@ -16,7 +16,6 @@ from rashomon.data import Columns, Dataset
 from rashomon.errors import UserError
 from rashomon.experiments.context import Context, model_key
 from rashomon.experiments.subject import GIVEN, DatasetSpec, Subject
-from rashomon.experiments.testimony import Ask
 from rashomon.explainers import explaining as run
 from rashomon.explainers import make_explainer
 from rashomon.models.build import load_model
@@ -84,7 +83,7 @@ def test_two_studies_train_the_same_model_once(context: Context, monkeypatch: py
 
     monkeypatch.setattr(module, "train_model", counted)
     subject = subject_in(context, seeds=(0, 1))
-    Agreement(Ask(subject, ("attention", "leave-one-out"), 4)).run(context)
+    Agreement(subject, ("attention", "leave-one-out"), 4).run(context)
     Necessity(subject).run(context)
     assert trained == [("softmax", 0), ("softmax", 1), ("uniform", 0), ("uniform", 1)]
 
