@@ -50,7 +50,7 @@ def _get(loaded: dict[str, HuggingFaceClassifier], name: str) -> HuggingFaceClas
 @pytest.mark.parametrize("name", [*KINDS, "one-logit", "minilm"])
 def test_contract(loaded: dict[str, HuggingFaceClassifier], name: str, what: str) -> None:
     model = _get(loaded, name)
-    assert model.capabilities == {"attention", "layers", "gradients", "removal"}
+    assert model.capabilities == {"attention", "layers", "gradients", "removal", "classes"}
     encodings = model.encode(EXAMPLES[what])
     batch = model.collate(encodings)
     size, width = batch.ids.shape
@@ -104,7 +104,7 @@ def test_dropping_tokens_equals_masking_them(
     keep = torch.ones_like(batch.mask)
     keep[0, [1, 3, 4]] = False
     dropped = Batch(
-        *(getattr(batch, field)[keep][None] for field in ("ids", "mask", "segments", "positions"))
+        *(getattr(batch, field)[keep][None] for field in ("ids", "mask", "segments", "positions", "content"))
     )
     renumbered = replace(dropped, positions=batch.positions[:, : dropped.ids.shape[1]])
     with torch.no_grad():

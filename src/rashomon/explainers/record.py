@@ -55,7 +55,7 @@ class Explanation:
     warnings: tuple[str, ...] = ()
     unit: Unit = "token"
     merged_by: Merge | None = None
-    answer: tuple[int, int] | None = None  # first and last token of the explained span, where it is one
+    answer: tuple[int, int] | None = None  # first and last entry of the explained span, where it is one
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -156,8 +156,16 @@ def merge_words(explanation: Explanation, how: Merge = "sum") -> Explanation:
         scores=_merged(explanation.scores, starts, how),
         unit="word",
         merged_by=how,
+        answer=_answer_in_words(explanation, starts),
     )
     return words
+
+
+def _answer_in_words(explanation: Explanation, starts: Ints) -> tuple[int, int] | None:
+    if explanation.answer is None:
+        return None
+    first, last = np.searchsorted(starts, explanation.answer, side="right") - 1
+    return int(first), int(last)
 
 
 def _word_starts(explanation: Explanation) -> Ints:

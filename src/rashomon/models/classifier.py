@@ -86,6 +86,8 @@ class AttentionClassifier(Model):
         )
 
     def encode(self, examples: Sequence[Example]) -> list[Encoding]:
+        for example in examples:
+            self.task.check_example(example)
         return [self._encode(example) for example in examples]
 
     def embed(self, batch: Batch) -> Tensor:

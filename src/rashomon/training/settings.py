@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from rashomon.errors import UserError, unknown_name
@@ -61,3 +61,4 @@ FINE_TUNING = TrainingSpec(
     select="accuracy",
     warmup=0.1,
 )
+ANSWERING = replace(FINE_TUNING, epochs=5, batch_size=8, learning_rate=2e-4, select="f1")

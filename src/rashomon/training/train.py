@@ -16,11 +16,16 @@ from rashomon.models.model_spec import ModelSpec
 from rashomon.models.tasks import SPAN, task_of
 from rashomon.training.objectives import Objective, make_objective
 from rashomon.training.run import DatasetRows, NewModel, TrainingRun
-from rashomon.training.settings import FINE_TUNING, TrainingSpec
+from rashomon.training.settings import ANSWERING, FINE_TUNING, TrainingSpec
 
 
-def default_training(model: ModelSpec) -> TrainingSpec:
-    """The papers' settings: Adam at 1e-3 from scratch, AdamW with warm-up for what is pretrained."""
+def default_training(model: ModelSpec, data: Dataset | None = None) -> TrainingSpec:
+    """The papers' settings: Adam at 1e-3 from scratch, AdamW with warm-up for what is pretrained.
+
+    With questions as ``data``, small batches and more epochs: a head for answers has much to learn from few of them.
+    """
+    if data is not None and task_of(data) is SPAN:
+        return ANSWERING
     return FINE_TUNING if is_pretrained(model.name) else TrainingSpec()
 
 
@@ -65,7 +70,7 @@ def train(model: str | ModelSpec, data: Dataset, *, seed: int = 0, **settings: A
     if unknown:
         raise UserError(f"Neither a model nor a training has a setting {unknown[0]!r}.")
     spec = replace(spec, **for_model)
-    training = replace(default_training(spec), **for_training)
+    training = replace(default_training(spec, data), **for_training)
     return training_run(spec, data, training, seed, objective).train().model
 
 
