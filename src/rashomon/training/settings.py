@@ -61,4 +61,4 @@ FINE_TUNING = TrainingSpec(
     select="accuracy",
     warmup=0.1,
 )
-ANSWERING = replace(FINE_TUNING, epochs=5, batch_size=8, learning_rate=2e-4, select="f1")
+ANSWERING = replace(FINE_TUNING, epochs=3, batch_size=8, learning_rate=2e-4, select="f1")
