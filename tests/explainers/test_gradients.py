@@ -35,7 +35,8 @@ class Wrapped(torch.nn.Module):
 
     def forward(self, embeddings: Tensor) -> Tensor:
         rows = torch.zeros(len(embeddings), dtype=torch.long)
-        logits: Tensor = self.model(self.batch.rows(rows), embeddings=embeddings).logits
+        batch = self.batch.rows(rows)
+        logits: Tensor = self.model(batch, embeddings=embeddings).logits
         return logits
 
 
