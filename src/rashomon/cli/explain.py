@@ -48,9 +48,9 @@ def command(
 
       rashomon explain --data reviews.csv --text-column body --model ./checkpoint --out heat.html
     """
+    from rashomon.data.texts import as_examples
     from rashomon.experiments.testimony import answerable, background
     from rashomon.explainers import DEFAULT_METHODS, explain, make_explainer
-    from rashomon.explainers.explaining import as_examples
 
     printer = Printer(output)
     _check_asked(texts, data)

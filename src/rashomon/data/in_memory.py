@@ -35,15 +35,18 @@ def dataset_from_frame(
 ) -> Dataset:
     """See ``Dataset.from_pandas``. ``columns`` by the names of the fields of ``Columns``."""
     table, label = table_of_frame(frame), columns["label"]
+    table.require(columns["text"] or "text")
     if label is None:
-        table = _without(table, LABEL)
+        table = without_column(table, LABEL)
     elif label == LABEL and label not in table.columns:
         listed = ", ".join(table.columns)
         raise UserError(
             f"There is no column 'label' in {FRAME}; name one with label=..., or say label=None where there "
             f"are no labels. Its columns are: {listed}."
         )
-    named = Columns(columns["text"] or "text", columns["pair"], label or LABEL, columns["rationale"], columns["id"])
+    named = Columns(
+        columns["text"] or "text", columns["pair"], label or LABEL, columns["rationale"], columns["id"]
+    )
     return dataset_from_table(table, named, split, labels, seed, name)
 
 
@@ -51,7 +54,9 @@ def dataset_from_list(
     items: Sequence[Any], labels: Sequence[str] | None, split: str | None, seed: int, name: str
 ) -> Dataset:
     """See ``Dataset.from_list``."""
-    items = list(items) if isinstance(items, Iterable) and not isinstance(items, str | bytes | Mapping) else items
+    items = (
+        list(items) if isinstance(items, Iterable) and not isinstance(items, str | bytes | Mapping) else items
+    )
     if isinstance(items, list) and items and isinstance(items[0], Example):
         return dataset_from_examples(items, labels, seed, name)
     table = table_of_list(items)
@@ -88,7 +93,7 @@ def table_of_frame(frame: pd.DataFrame, source: str = FRAME) -> Table:
         raise UserError(f"Two columns of {source} are named {twice[0]!r}; give each its own name.")
     if not len(frame):
         raise UserError(f"{source[0].upper()}{source[1:]} holds no rows.")
-    columns = [[_plain(value) for value in frame.iloc[:, place]] for place in range(len(names))]
+    columns = [[plain(value) for value in frame.iloc[:, place]] for place in range(len(names))]
     rows = [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
     if "id" not in names and frame.index.is_unique and not frame.index.hasnans:
         for key, row in zip(frame.index, rows, strict=True):
@@ -101,7 +106,7 @@ def table_of_list(items: Any, source: str = LIST) -> Table:
     """Texts, ``(text, label)``, ``(text, pair, label)`` or dicts, one kind in one list."""
     if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
         raise UserError(
-            f"A list of texts, tuples, dicts or examples is needed, not {_a(items)}; put one text into a list."
+            f"A list of texts, tuples, dicts or examples is needed, not {a_kind(items)}; put one text into a list."
         )
     rows = [(number, _row_of(item, number, source)) for number, item in enumerate(items, start=1)]
     if not rows:
@@ -119,7 +124,9 @@ def dataset_from_examples(
     """Examples made by hand; without label names, classes are called by their numbers."""
     for number, example in enumerate(examples, start=1):
         if not isinstance(example, Example):
-            raise UserError(f"Item {number} of {LIST} is {_a(example)} among examples; give one kind alone.")
+            raise UserError(
+                f"Item {number} of {LIST} is {a_kind(example)} among examples; give one kind alone."
+            )
     numbers = [example.label for example in examples if example.label is not None]
     names = tuple(labels) if labels else tuple(str(label) for label in range(max(numbers, default=-1) + 1))
     wrong = next((label for label in numbers if not 0 <= label < len(names)), None)
@@ -131,7 +138,7 @@ def dataset_from_examples(
     return split_of_examples(tuple(examples), names, name, LIST, seed, require_labels=False)
 
 
-def _without(table: Table, column: str) -> Table:
+def without_column(table: Table, column: str) -> Table:
     rows = tuple((number, {k: v for k, v in values.items() if k != column}) for number, values in table.rows)
     return replace(table, columns=tuple(name for name in table.columns if name != column), rows=rows)
 
@@ -140,13 +147,13 @@ def _row_of(item: Any, number: int, source: str) -> Values:
     if isinstance(item, str):
         return {"text": item}
     if isinstance(item, Mapping):
-        return {str(key): _plain(value) for key, value in item.items()}
+        return {str(key): plain(value) for key, value in item.items()}
     if isinstance(item, tuple) and len(item) == 2:
-        return {"text": item[0], LABEL: _plain(item[1])}
+        return {"text": item[0], LABEL: plain(item[1])}
     if isinstance(item, tuple) and len(item) == 3:
-        return {"text": item[0], "text_pair": item[1], LABEL: _plain(item[2])}
+        return {"text": item[0], "text_pair": item[1], LABEL: plain(item[2])}
     raise UserError(
-        f"Item {number} of {source} is {_a(item)}; give texts, (text, label), (text, pair, label), "
+        f"Item {number} of {source} is {a_kind(item)}; give texts, (text, label), (text, pair, label), "
         "dicts with named values, or examples."
     )
 
@@ -158,7 +165,7 @@ def _split_name(value: object, column: str, where: str) -> str:
     return _SPLIT_NAMES.get(name, name)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """NumPy's and pandas' values as Python's own; what is missing is None."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
@@ -171,9 +178,11 @@ def _plain(value: Any) -> Any:
 
 def _require_frame(frame: Any) -> None:
     if not (hasattr(frame, "columns") and hasattr(frame, "iloc")):
-        raise UserError(f"A pandas DataFrame is needed, not {_a(frame)}; lists go into Dataset.from_list.")
+        raise UserError(
+            f"A pandas DataFrame is needed, not {a_kind(frame)}; lists go into Dataset.from_list."
+        )
 
 
-def _a(value: object) -> str:
+def a_kind(value: object) -> str:
     kind = type(value).__name__
     return f"an {kind}" if kind[0].lower() in "aeiou" else f"a {kind}"

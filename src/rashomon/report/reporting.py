@@ -9,12 +9,12 @@ from pathlib import Path
 
 from rashomon.audits.auditing import AuditSettings, run_audit
 from rashomon.audits.record import Audit
-from rashomon.data import Dataset, Example
+from rashomon.data import Dataset
+from rashomon.data.texts import Texts, as_examples
 from rashomon.errors import UserError
 from rashomon.experiments.context import Context
 from rashomon.experiments.subject import GIVEN, Subject
 from rashomon.experiments.testimony import METHODS
-from rashomon.explainers.explaining import as_examples
 from rashomon.models.base import Model
 from rashomon.models.model_spec import ModelSpec
 from rashomon.report.page import ReportFiles, render, save_report
@@ -54,7 +54,7 @@ class Report:
 
 def audit(
     model: Model,
-    data: Dataset | Sequence[Example | str],
+    data: Dataset | Texts,
     *,
     methods: Sequence[str] = METHODS,
     instances: int = 100,
@@ -73,5 +73,5 @@ def audit(
     return Report(run_audit(context, settings, command="rashomon.audit(model, data)"))
 
 
-def _texts(given: Sequence[Example | str], split: str, model: Model) -> Dataset:
+def _texts(given: Texts, split: str, model: Model) -> Dataset:
     return Dataset("texts", {split: tuple(as_examples(given))}, model.labels)
