@@ -60,7 +60,7 @@ def check_count(what: str, value: Any, least: int) -> None:
 
 def _is_whole(value: Any) -> bool:
     """NumPy's integers are as good as Python's; true and false are no numbers."""
-    return isinstance(value, Integral) and type(value) is not bool
+    return not isinstance(value, bool) and isinstance(value, Integral)
 
 
 def chosen_targets(
