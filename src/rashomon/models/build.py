@@ -60,6 +60,15 @@ def is_pretrained(name: str) -> bool:
     return name in PRETRAINED or (name not in models and is_checkpoint_name(name))
 
 
+def is_trained_checkpoint(name: str) -> bool:
+    """Whether a folder or a hub id is meant, to be used as it is, rather than a name to be trained.
+
+    The ids behind the short names are encoders without a head, which can only be fine-tuned.
+    """
+    to_be_tuned = {*PRETRAINED, *PRETRAINED.values()}
+    return Path(name).is_dir() or (is_pretrained(name) and name not in to_be_tuned)
+
+
 def _builtin(spec: ModelSpec, dataset: Dataset, seed: int) -> Model:
     vocabulary = Vocabulary.build(_word_lists(spec, dataset), spec.vocabulary_size, spec.min_count)
     vectors = None
