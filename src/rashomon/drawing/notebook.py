@@ -18,6 +18,8 @@ from rashomon.drawing.scales import colour_css
 from rashomon.drawing.tables import cells_of, figure_first
 from rashomon.experiments.figures import Figure
 
+MOST_ROWS = 20  # of the summary; the finding's own table has all
+
 
 def finding_html(
     question: str,
@@ -33,7 +35,7 @@ def finding_html(
     return _TEMPLATES.get_template("finding").render(
         question=question,
         verdict=verdict,
-        table=None if summary is None else cells_of(figure_first(summary)),
+        table=None if summary is None else cells_of(figure_first(summary), MOST_ROWS),
         figures=[draw(figure, f"{name}-{number}") for number, figure in enumerate(figures)],
         warnings=warnings,
         css=Markup(f".rashomon-finding{{{_CSS}\n{colour_css('&')}\n{figure_css()}}}"),
