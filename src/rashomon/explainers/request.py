@@ -6,12 +6,14 @@ from collections.abc import Iterable, Sequence
 from numbers import Integral
 from typing import Any, TypeAlias, get_args
 
+from rashomon.data.batches import Encoding
 from rashomon.errors import UserError, unknown_name
-from rashomon.explainers.base import Explainer, OutputSpace, make_explainer
+from rashomon.explainers.base import Explainer, make_explainer
 from rashomon.models.base import Model
+from rashomon.models.tasks import Space
 
 Method: TypeAlias = "str | Explainer | type[Explainer]"
-Target: TypeAlias = "int | str"
+Target: TypeAlias = "int | str | tuple[int, int]"
 
 
 def require_model(model: object) -> None:
@@ -31,7 +33,9 @@ def chosen_explainers(model: Model, methods: Method | Iterable[Method]) -> list[
         methods = [methods]
     if not isinstance(methods, Iterable):
         raise UserError(f"Methods are named, as in ['lime', 'attention']; {methods!r} is no name.")
-    asked = {explainer.label: explainer for explainer in map(_explainer, methods)}
+    asked = {
+        explainer.label: explainer for explainer in (_explainer(method).suited(model) for method in methods)
+    }
     if not asked:
         raise UserError("Name at least one method.")
     for explainer in asked.values():
@@ -49,8 +53,8 @@ def _explainer(method: Any) -> Explainer:
 
 
 def check_space(space: object) -> None:
-    if space not in get_args(OutputSpace):
-        raise unknown_name("output space", str(space), get_args(OutputSpace))
+    if space not in get_args(Space):
+        raise unknown_name("output space", str(space), get_args(Space))
 
 
 def check_count(what: str, value: Any, least: int) -> None:
@@ -65,18 +69,32 @@ def _is_whole(value: Any) -> bool:
 
 def chosen_targets(
     model: Model, targets: Target | Sequence[Target] | None, examples: int
-) -> list[int] | None:
-    """Class numbers, one an example, of numbers or label names; one alone counts for every example."""
+) -> list[Any] | None:
+    """What to explain, one an example: class numbers of numbers or label names, or spans as they are.
+
+    One class alone counts for every example.
+    """
     if targets is None:
         return None
     if isinstance(targets, str | Integral):
         targets = [targets] * examples
     if not isinstance(targets, Iterable):
         raise UserError(f"Targets are classes of the model, by number or name, not {targets!r}.")
-    numbers = [_class_number(model, target) for target in targets]
-    if len(numbers) != examples:
-        raise UserError(f"{len(numbers)} targets were given for {examples} examples.")
-    return numbers
+    chosen = [_class_number(model, target) if model.labels else target for target in targets]
+    if len(chosen) != examples:
+        raise UserError(f"{len(chosen)} targets were given for {examples} examples.")
+    return chosen
+
+
+def check_targets(model: Model, targets: list[Any] | None, encodings: Sequence[Encoding]) -> None:
+    """Refuse classes and spans that are not there."""
+    for target, encoding in zip(targets or (), encodings, strict=False):
+        try:
+            model.task.check_target(target, model.classes, encoding)
+        except (TypeError, ValueError):
+            raise UserError(
+                f"A target of a {model.task.name} model cannot be {target!r}; give the first and the last token."
+            ) from None
 
 
 def _class_number(model: Model, target: Any) -> int:
@@ -86,6 +104,4 @@ def _class_number(model: Model, target: Any) -> int:
         return model.labels.index(target)
     if not _is_whole(target):
         raise UserError(f"A target is the number or the name of a class, not {target!r}.")
-    if not 0 <= int(target) < model.classes:
-        raise UserError(f"There is no class {target}; the model has the classes 0 to {model.classes - 1}.")
     return int(target)
