@@ -42,7 +42,15 @@ def build_model(spec: ModelSpec, dataset: Dataset, seed: int) -> Model:
 
 
 def load_model(source: str | Path) -> Model:
-    """A trained model: a folder written by ``save``, a plain Hugging Face checkpoint, or a hub id."""
+    """Load a trained model.
+
+    Args:
+        source: a folder written by ``model.save`` or by ``rashomon train``, the folder of any Hugging Face sequence
+            classifier, or a hub id (``owner/name``).
+
+    Returns:
+        A model for ``explain``, ``evaluate``, ``study`` and ``audit``, in eval mode.
+    """
     if not Path(source).expanduser().is_dir() and str(source) in models:
         raise UserError(
             f"The model {str(source)!r} is not trained yet; train it, then give the folder it is in."
