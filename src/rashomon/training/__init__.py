@@ -3,7 +3,7 @@
 The function ``train`` and the registries are in modules of the same names, which they must not hide here.
 """
 
-from rashomon.training import adversarial  # registers the adversaries
+from rashomon.training import adversarial, regularisers  # registers their objectives
 from rashomon.training.callbacks import Callback, Listener
 from rashomon.training.loop import History, fit
 from rashomon.training.objectives import CrossEntropy, Objective, make_objective
@@ -25,5 +25,6 @@ __all__ = [
     "evaluate",
     "fit",
     "make_objective",
+    "regularisers",
     "training_run",
 ]
