@@ -50,9 +50,9 @@ def command(
 
       rashomon explain --data questions.jsonl --model ./question-answerer --methods attention,lime
     """
+    from rashomon.data.texts import as_examples
     from rashomon.experiments.testimony import answerable, background
     from rashomon.explainers import DEFAULT_METHODS, explain, make_explainer
-    from rashomon.explainers.explaining import as_examples
     from rashomon.training.train import default_training
 
     printer = Printer(output)

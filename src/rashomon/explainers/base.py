@@ -120,7 +120,16 @@ explainers: Registry[type[Explainer]] = Registry("explainer")
 
 
 def make_explainer(method: str | Explainer, **settings: Any) -> Explainer:
-    """An explainer by name, with settings other than the usual ones: ``"lime(samples=500, perturbation=mask)"``."""
+    """An explainer by name.
+
+    Args:
+        method: a name, with settings in parentheses if any: ``"lime(samples=500, perturbation=mask)"``. An explainer
+            is returned as it is.
+        settings: the same by keyword: ``make_explainer("lime", samples=500)``.
+
+    Returns:
+        The explainer, for ``explain``; its ``label`` is the name it goes by in tables.
+    """
     return method if isinstance(method, Explainer) else make_by_name(explainers, method, **settings)
 
 

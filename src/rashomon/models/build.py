@@ -43,7 +43,15 @@ def build_model(spec: ModelSpec, dataset: Dataset, seed: int) -> Model:
 
 
 def load_model(source: str | Path) -> Model:
-    """A trained model: a folder written by ``save``, a plain Hugging Face checkpoint, or a hub id."""
+    """Load a trained model.
+
+    Args:
+        source: a folder written by ``model.save`` or by ``rashomon train``, the folder of any Hugging Face sequence
+            classifier, or a hub id (``owner/name``).
+
+    Returns:
+        A model for ``explain``, ``evaluate``, ``study`` and ``audit``, in eval mode.
+    """
     if not Path(source).expanduser().is_dir() and str(source) in models:
         raise UserError(
             f"The model {str(source)!r} is not trained yet; train it, then give the folder it is in."
@@ -59,6 +67,15 @@ def load_model(source: str | Path) -> Model:
 def is_pretrained(name: str) -> bool:
     """Whether a model of this name starts from trained weights and is fine-tuned."""
     return name in PRETRAINED or (name not in models and is_checkpoint_name(name))
+
+
+def is_trained_checkpoint(name: str) -> bool:
+    """Whether a folder or a hub id is meant, to be used as it is, rather than a name to be trained.
+
+    The ids behind the short names are encoders without a head, which can only be fine-tuned.
+    """
+    to_be_tuned = {*PRETRAINED, *PRETRAINED.values()}
+    return Path(name).is_dir() or (is_pretrained(name) and name not in to_be_tuned)
 
 
 def _builtin(spec: ModelSpec, dataset: Dataset, seed: int) -> Model:

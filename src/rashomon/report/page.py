@@ -21,12 +21,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from rashomon.audits.record import Audit, Judgement, MethodVerdict
+from rashomon.drawing.charts import draw, figure_css
+from rashomon.drawing.scales import UNDEFINED, cell, colour_css, duration
+from rashomon.drawing.svg import Table
 from rashomon.errors import UserError
-from rashomon.report.charts import draw
-from rashomon.report.drawing import Table
 from rashomon.report.examples import example_data
 from rashomon.report.export import findings_data, plain, slug, storable, tables, tidy
-from rashomon.report.scales import UNDEFINED, cell, colour_css, duration
 from rashomon.runs.store import write_bytes, write_json, write_parquet
 from rashomon.studies.base import Finding
 
@@ -85,7 +85,7 @@ def render(audit: Audit) -> str:
         warnings=_all_warnings(audit, chapters),
         configuration=list(_flat(plain(audit.configuration))),
         colours=Markup(colour_css()),
-        style=Markup(_asset("style.css")),
+        style=Markup(f"{figure_css()}\n{_asset('style.css')}"),
         script=Markup(script),
         digest=digest,
     )

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
+from rashomon.drawing.notebook import finding_html
+from rashomon.drawing.tables import figure_first, table_text
 from rashomon.experiments.figures import Figure
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.testimony import METHODS
@@ -28,9 +30,19 @@ if TYPE_CHECKING:
     from rashomon.experiments.context import Context
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Finding:
-    """The answer of one study: a sentence, the numbers behind it, and what to be wary of."""
+    """The answer of one study. It prints its summary, and shows its figures in a notebook.
+
+    Attributes:
+        study: the name of the study.
+        question: what was asked.
+        verdict: the answer in a sentence.
+        configuration: every setting that led to it, in plain types.
+        tables: pandas frames; ``summary`` comes first, with n, spread, interval and undefined counts.
+        figures: figures as data.
+        warnings: what to be wary of.
+    """
 
     study: str
     question: str
@@ -41,6 +53,27 @@ class Finding:
     ]  # "summary" comes first and has n, spread, interval and undefined counts
     figures: tuple[Figure, ...] = ()
     warnings: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        ordered = {name: figure_first(t) if name == "summary" else t for name, t in self.tables.items()}
+        object.__setattr__(self, "tables", ordered)
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """The table that the verdict rests on."""
+        return self.tables["summary"]
+
+    def __repr__(self) -> str:
+        return f"Finding({self.study}: {self.verdict})"
+
+    def __str__(self) -> str:
+        table = [table_text(self.tables["summary"])] if "summary" in self.tables else []
+        notes = [f"note: {warning}" for warning in self.warnings]
+        return "\n".join([self.question, self.verdict, "", *table, *notes])
+
+    def _repr_html_(self) -> str:
+        summary = self.tables.get("summary")
+        return finding_html(self.question, self.verdict, summary, self.figures, self.warnings)
 
 
 @dataclass(frozen=True)
