@@ -19,11 +19,11 @@ import pandas as pd
 from rashomon.data import Dataset
 from rashomon.errors import UserError
 from rashomon.experiments.abilities import able_model
-from rashomon.experiments.adversaries import LEARNED
 from rashomon.experiments.figures import Figure
 from rashomon.experiments.judging import Rating
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.testimony import METHODS, Ask, about_stored, answerable
+from rashomon.experiments.trials import LEARNED
 from rashomon.models.base import Model
 from rashomon.models.build import is_pretrained
 from rashomon.models.model_spec import ModelSpec
@@ -233,6 +233,8 @@ class AttentionStudy(Study):
     def fits(self, model: Model, data: Dataset) -> str | None:
         if "attention" not in model.capabilities:
             return "The model has no attention that could be looked at."
+        if "classes" not in model.capabilities:
+            return "The model does not choose between classes, and their probabilities are what is compared."
         weights = self.subject.model.weights
         if self.subject.checkpoint is None and weights not in LEARNED:
             return f"The attention is {weights}, not learned: there is nothing to try."
