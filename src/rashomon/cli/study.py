@@ -137,7 +137,7 @@ def _from_file(kind: type[Study], config: Path) -> Study:
         raise UserError(f"There is no file {config}.") from None
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{config} is not valid TOML: {error}.") from None
-    subject = values.get("ask", values).get("subject", {})
+    subject = values.get("subject", {})
     if isinstance(subject.get("training"), dict):  # what is not said is as usual, as with --set
         model = from_plain(ModelSpec, subject.get("model", {}))
         subject["training"] = to_plain(kind().base_training(model)) | subject["training"]
@@ -150,7 +150,7 @@ def _has(study: Study, field: str) -> bool:
 
 def _about(study: Any, data: DataOptions, model: ModelOptions, seeds: int | None) -> Any:
     """The study of the asked model and texts; what was not said stays as the study has it."""
-    own: Subject = study.ask.subject if _has(study, "ask") else study.subject
+    own: Subject = study.subject
     dataset = data.spec(labelled=not model.checkpoint(), usual=own.dataset.name)
     if seeds is not None and seeds < 1:
         raise UserError(f"A study needs at least one seed, not {seeds}.")
@@ -159,8 +159,6 @@ def _about(study: Any, data: DataOptions, model: ModelOptions, seeds: int | None
     subject = model.any_subject(dataset, tuple(count), study.base_training)
     if seeds is not None and several is not None:
         study = replace(study, **{several: _so_many(getattr(study, several), seeds)})
-    if _has(study, "ask"):
-        return replace(study, ask=replace(study.ask, subject=subject))
     return replace(study, subject=subject)
 
 
@@ -172,12 +170,9 @@ def _so_many(known: tuple[int, ...], count: int) -> tuple[int, ...]:
 
 def _with_values(study: Any, values: dict[str, Any]) -> Any:
     for key, value in values.items():
-        if _has(study, "ask"):
-            study = replace(study, ask=replace(study.ask, **{key: value}))
-        elif _has(study, key):
-            study = replace(study, **{key: value})
-        else:
+        if not _has(study, key):
             raise UserError(f"The study {study.name} does not take {key!r}.")
+        study = replace(study, **{key: value})
     return study
 
 
@@ -210,9 +205,7 @@ def _bare_word(setting: str) -> dict[str, Any]:
 
 def _left_open(study: Any) -> dict[str, Any]:
     """What the study takes for settings that are None, with the training of its subject."""
-    own: Subject = study.ask.subject if _has(study, "ask") else study.subject
-    subject = {"subject": {"training": study.base_training(own.model)}}
-    return {**study.left_open(), **({"ask": subject} if _has(study, "ask") else subject)}
+    return {**study.left_open(), "subject": {"training": study.base_training(study.subject.model)}}
 
 
 def _merged(old: dict[str, Any], new: dict[str, Any], left_open: Any) -> dict[str, Any]:
@@ -243,6 +236,7 @@ def _document(finding: Finding, printer: Printer) -> None:
             "study": finding.study,
             "question": finding.question,
             "verdict": finding.verdict,
+            "judgements": plain(finding.judgements),
             "summary": plain(finding.tables["summary"].to_dict("records")),
             "warnings": list(finding.warnings),
             "configuration": plain(finding.configuration),

@@ -58,7 +58,7 @@ class Model(nn.Module, ABC):
     pad_id: int
     mask_id: int  # the id that stands for a hidden token
     capabilities: frozenset[str]  # of "attention", "layers", "gradients", "removal", "token-level",
-    # "classes", "fresh"
+    # "classes", "fresh", "reweighting"
     wants_attention: bool = True  # see without_attention
     history: Any = None  # the record of every epoch, where the model was trained in this process
 
@@ -93,6 +93,18 @@ class Model(nn.Module, ABC):
     def free_of_decay(self) -> list[nn.Parameter]:
         """What weight decay leaves alone: in the papers the attention."""
         return self.attention_parameters()
+
+    def sides(self, batch: Batch) -> Tensor:
+        """``[S, B, T]``: the tokens that share one distribution of attention. Of models with ``"reweighting"``."""
+        raise NotImplementedError
+
+    def decode_with(self, hidden: Tensor, weights: Tensor, batch: Batch) -> Tensor:
+        """Class logits ``[B, K, C]`` of the same token vectors ``[B, T, H]`` under other attentions.
+
+        ``weights`` are K alternatives ``[B, K, heads, T]``, each a distribution over the tokens of each side.
+        Of models with ``"reweighting"``.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def save(self, folder: Path) -> None:

@@ -19,6 +19,7 @@ from rashomon.explainers.display import LEVELS, Piece, by_example, pieces, predi
 from rashomon.explainers.record import Explanation
 
 Spans = Sequence[tuple[int, int, int]]  # segment, start, end
+NO_EXAMPLES: Mapping[str, Any] = {"examples": [], "methods": [], "warnings": []}
 
 
 def example_data(audit: Audit) -> dict[str, Any]:
