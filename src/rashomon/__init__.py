@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rashomon.report import audit as audit
     from rashomon.studies import agreement as agreement
     from rashomon.training import evaluate as evaluate
-    from rashomon.training import train as train
+    from rashomon.training.train import train as train
 
 __version__ = version("rashomon")
 
@@ -37,7 +37,7 @@ _HOMES = {
     "load_dataset": "rashomon.data",
     "load_file": "rashomon.data",
     "load_model": "rashomon.models",
-    "train": "rashomon.training",
+    "train": "rashomon.training.train",
 }
 
 __all__ = [*_HOMES, "__version__"]

@@ -28,7 +28,8 @@ from rashomon.experiments.adversaries import (
 from rashomon.experiments.context import Context
 from rashomon.experiments.subject import GIVEN, Subject
 from rashomon.models.build import load_model
-from rashomon.models.model_spec import ENCODERS, ModelSpec
+from rashomon.models.encoders import encoders
+from rashomon.models.model_spec import ModelSpec
 from rashomon.runs.store import Store, write_parquet
 from rashomon.studies import adversaries
 from rashomon.training.adversarial import ATTENTION, PROBABILITIES, AttefaAdversary, ModelConsistentAdversary
@@ -38,7 +39,7 @@ from tests.studies.trials import FEW, fewer, planted, trial_of
 SHORT = fewer(FEW, 2)
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("encoder", encoders.names())
 @pytest.mark.parametrize("attention", ["additive", "dot"])
 def test_every_encoder_and_attention(encoder: str, attention: str, tmp_path: Path) -> None:
     context, subject = trial_of(tmp_path, planted(classes=3, size=48), encoder, attention=attention)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from rashomon.errors import UserError, unknown_name
+from rashomon.fields import setting
 
 Optimizer = Literal["adam", "adamw", "amsgrad"]
 Selection = Literal["f1", "accuracy", "roc-auc", "loss", "train-loss"]
@@ -15,18 +16,24 @@ Selection = Literal["f1", "accuracy", "roc-auc", "loss", "train-loss"]
 class TrainingSpec:
     """Defaults are the papers' for the built-in attention classifiers."""
 
-    epochs: int = 8
-    batch_size: int = 32
-    learning_rate: float = 1e-3
-    weight_decay: float = 1e-5
-    optimizer: Optimizer = "amsgrad"
-    clip: float | None = None  # largest gradient norm
-    patience: int | None = 3  # epochs without improvement before it stops
-    least_gain: float = 0.0  # a smaller improvement is kept, but does not renew the patience
-    select: Selection = (
-        "f1"  # which figure picks the epoch that is kept; all but train-loss are of held-out texts
+    epochs: int = setting(8, "Most epochs of the model (of adversaries: --set training.epochs=...).")
+    batch_size: int = setting(32, "Examples in a batch.")
+    learning_rate: float = setting(1e-3, "Learning rate.")
+    weight_decay: float = setting(
+        1e-5, "Weight decay (never on the attention, nor on word vectors from a file)."
     )
-    warmup: float = 0.0  # share of the steps over which the learning rate climbs, then falls linearly
+    optimizer: Optimizer = setting("amsgrad", "What descends the loss.")
+    clip: float | None = setting(None, "Largest gradient norm; none leaves gradients as they are.")
+    patience: int | None = setting(3, "Epochs without improvement before it stops; none never stops early.")
+    least_gain: float = setting(
+        0.0, "A smaller improvement than this is kept, but does not renew the patience."
+    )
+    select: Selection = setting(
+        "f1", "Which figure picks the epoch that is kept; all but train-loss are of held-out texts."
+    )
+    warmup: float = setting(
+        0.0, "Share of the steps over which the learning rate climbs, then falls linearly; 0 keeps it."
+    )
 
     def __post_init__(self) -> None:
         if self.epochs < 1 or self.batch_size < 1:
