@@ -15,7 +15,7 @@ from rashomon.errors import unknown_name
 if TYPE_CHECKING:
     from rashomon.explainers import Explainer
 
-KINDS = ("datasets", "models", "explainers", "measures", "studies")
+KINDS = ("datasets", "models", "encoders", "explainers", "measures", "studies")
 
 
 @takes
@@ -25,7 +25,7 @@ def command(
     store: StoreOptions,
     output: OutputOptions,
 ) -> None:
-    """List datasets, models, explainers, measures and studies.
+    """List everything that can be chosen by name: datasets, models, encoders, explainers, measures, studies ...
 
     In brackets: the settings of an explainer (written behind its name) and of a study (for --set).
     Third-party packages add theirs through entry points (see CONTRIBUTING).
@@ -51,7 +51,11 @@ def _entries(kind: str, store: StoreOptions) -> list[tuple[str, str]]:
         found = [name for name in known_names(store.data_dir) if name not in registry]
         return built_in + [(name, "in the data folder") for name in found]
     if kind == "models":
-        from rashomon.models import models as registry
+        from rashomon.models import known_models
+
+        return known_models()
+    if kind == "encoders":
+        from rashomon.models.encoders import encoders as registry
     elif kind == "explainers":
         from rashomon.explainers import explainers
 

@@ -49,12 +49,16 @@ def command(
             f"seed {seed}: best epoch {done.history.best} of {len(done.history.records)}, kept in {folder}"
         )
     figures = ["accuracy", "f1", "roc-auc", "loss"]
+    dataset = context.dataset(subject.dataset)
     printer.table(
-        f"{subject.model.name} on {context.dataset(subject.dataset).name}",
+        f"{subject.model.name} on {dataset.name}",
         ["seed", "split", *figures],
         [[row["seed"], row["split"], *[row[figure] for figure in figures]] for row in rows],
+        keep=3,
     )
-    printer.document({"runs": [str(folder) for folder in folders], "scores": rows})
+    printer.warnings(dataset.notes)
+    folders_kept = [str(folder) for folder in folders]
+    printer.document({"runs": folders_kept, "scores": rows, "warnings": list(dataset.notes)})
 
 
 def _copy(folders: list[Path], seeds: tuple[int, ...], out: Path) -> None:
