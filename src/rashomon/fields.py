@@ -41,18 +41,16 @@ def setting(default: Any, help: str, *names: str, choices: Sequence[str] = ()) -
 def settings_of(specification: type[Any]) -> list[Setting]:
     """The fields of a dataclass in their order; a field without a default counts as None."""
     hints = typing.get_type_hints(specification)
-    said = _comments(specification)
-    return [_read(field, hints[field.name], said.get(field.name, "")) for field in _fields(specification)]
+    known = dataclasses.fields(specification)
+    silent = any("help" not in field.metadata for field in known)
+    said = _comments(specification) if silent else {}  # reading the source takes its time
+    return [_read(field, hints[field.name], said.get(field.name, "")) for field in known]
 
 
 def dataclass_in(kind: Any) -> type[Any] | None:
     """The dataclass that an annotation such as ``Search | None`` speaks of, if it is one."""
     found = [member for member in (kind, *typing.get_args(kind)) if dataclasses.is_dataclass(member)]
     return found[0] if found and isinstance(found[0], type) else None
-
-
-def _fields(specification: type[Any]) -> tuple[dataclasses.Field[Any], ...]:
-    return dataclasses.fields(specification)
 
 
 def _read(field: dataclasses.Field[Any], kind: Any, said: str) -> Setting:

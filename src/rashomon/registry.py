@@ -1,8 +1,9 @@
 """Names for things that can be chosen: one registry class for explainers, measures, studies, models and the others.
 
-Built-in things register with a decorator when their package is imported. Other packages announce theirs as
-entry points in the group ``rashomon.<plural>`` (``rashomon.explainers``, ``rashomon.studies`` ...); they are loaded
-only when a name is looked up that is not built in, or when all are listed.
+Things register with a decorator when their module is imported. Those of ours are found in the ``home`` package of
+their registry, so that a new one is one file. Other packages announce theirs as entry points in the group
+``rashomon.<plural>`` (``rashomon.explainers``, ``rashomon.studies`` ...). Both are looked for only when a name is not
+known yet, or when all are listed.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from pkgutil import walk_packages
 from typing import Generic, TypeVar
 
 from rashomon.errors import unknown_name
@@ -29,11 +32,12 @@ class Entry(Generic[T]):
 class Registry(Generic[T]):
     """Things of one kind by name; a wrong name is answered with the nearest right one."""
 
-    def __init__(self, kind: str, plural: str) -> None:
+    def __init__(self, kind: str, plural: str, home: str | None = None) -> None:
         self.kind = kind
         self.plural = plural
+        self.home = home
         self._entries: dict[str, Entry[T]] = {}
-        self._plugins_loaded = False
+        self._complete = False
 
     @property
     def group(self) -> str:
@@ -59,20 +63,24 @@ class Registry(Generic[T]):
 
     def __contains__(self, name: object) -> bool:
         if name not in self._entries:
-            self._load_plugins()
+            self._load_all()
         return name in self._entries
 
     def __iter__(self) -> Iterator[Entry[T]]:
-        self._load_plugins()
+        self._load_all()
         return iter(sorted(self._entries.values(), key=lambda entry: entry.name))
 
     def names(self) -> list[str]:
         return [entry.name for entry in self]
 
-    def _load_plugins(self) -> None:
-        if self._plugins_loaded:
+    def _load_all(self) -> None:
+        if self._complete:
             return
-        self._plugins_loaded = True
+        self._complete = True
+        if self.home is not None:
+            package = import_module(self.home)
+            for module in walk_packages(package.__path__, f"{self.home}."):
+                import_module(module.name)
         for point in entry_points(group=self.group):
             try:
                 self._load(point)

@@ -13,7 +13,14 @@ import torch
 
 from rashomon.data import Dataset, Example
 from rashomon.errors import UserError
-from rashomon.models import AttentionClassifier, ModelSpec, build_model, is_pretrained, known_models, load_model
+from rashomon.models import (
+    AttentionClassifier,
+    ModelSpec,
+    build_model,
+    is_pretrained,
+    known_models,
+    load_model,
+)
 from rashomon.models.encoders import encoders
 from rashomon.models.model_spec import PRETRAINED
 

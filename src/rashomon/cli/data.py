@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from rashomon.cli.groups import takes
@@ -32,6 +31,8 @@ def show(
         raise UserError("The name of the dataset is empty; `rashomon list datasets` shows the names.")
     if rows < 0:
         raise UserError(f"--rows cannot be negative, but is {rows}.")
+    import numpy as np
+
     from rashomon.data import words_of
 
     spec = (with_dataset(data, name) if name else data).spec(labelled=False)

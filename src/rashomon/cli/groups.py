@@ -12,7 +12,7 @@ import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields, is_dataclass
-from functools import wraps
+from functools import cache, wraps
 from typing import Annotated, Any
 
 import typer
@@ -39,7 +39,7 @@ def fields_of(specification: type[Any], **others: object) -> Any:
 
     ``others`` are further sets of usual values, by the case in which they hold, for the help.
     """
-    return field(default_factory=dict, metadata={"specification": specification, "others": others})
+    return field(default_factory=dict, metadata={"help": "", "specification": specification, "others": others})
 
 
 def takes(command: Callable[..., None]) -> Callable[..., None]:
@@ -60,9 +60,11 @@ def takes(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def options_of(group: type[Any]) -> list[Option]:
+@cache
+def options_of(group: type[Any]) -> tuple[Option, ...]:
     """All options of a group, in order."""
-    return [option for of in fields(group) for option in _options(of, group)]
+    own = {setting.name: setting for setting in settings_of(group)}
+    return tuple(option for of in fields(group) for option in _options(of, own[of.name], group))
 
 
 def typed(options: Any) -> list[str]:
@@ -92,10 +94,9 @@ def _filled(group: type[Any], values: dict[str, Any]) -> Any:
     return group(**filled)
 
 
-def _options(of: Field[Any], group: type[Any]) -> Iterator[Option]:
+def _options(of: Field[Any], own: Setting, group: type[Any]) -> Iterator[Option]:
     specification = of.metadata.get("specification")
     if specification is None:
-        (own,) = (setting for setting in settings_of(group) if setting.name == of.name)
         yield _option(own, group, of.name, of.name, own.kind, own.default, own.help)
         return
     for setting in settings_of(specification):
@@ -152,7 +153,11 @@ def _described(setting: Setting, others: Mapping[str, object]) -> str:
         parts.append(f"One of {', '.join(setting.choices)}.")
     if typing.get_origin(setting.kind) is tuple:
         parts.append("May be repeated.")
-    cases = [f"{case.replace('_', '-')} {_shown(value)}" for case, value in others.items() if value != setting.default]
+    cases = [
+        f"{case.replace('_', '-')} {_shown(value)}"
+        for case, value in others.items()
+        if value != setting.default
+    ]
     if cases or setting.default is not None:
         parts.append(f"(default: {'; '.join([_shown(setting.default), *cases])})")
     return " ".join(parts)

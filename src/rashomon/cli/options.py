@@ -48,7 +48,9 @@ class StoreOptions:
     """Where finished work is kept and data is looked for."""
 
     panel: ClassVar[str] = "Store and workers"
-    store: File = setting(None, "Where finished work is kept (default: $RASHOMON_STORE or your cache folder).")
+    store: File = setting(
+        None, "Where finished work is kept (default: $RASHOMON_STORE or your cache folder)."
+    )
     data_dir: File = setting(None, "Folder with datasets as NAME/SPLIT.jsonl[.gz] (default: $RASHOMON_DATA).")
     workers: Number = setting(None, "Trainings that run side by side (default: the number of cores).")
     backend: str = setting("processes", "Where they run: processes, ray, dask or serial.")
@@ -222,7 +224,9 @@ def check_file(path: Path, option: str) -> None:
     if path.is_dir():
         raise UserError(f"{path}, which {option} names, is a folder, not a file.")
     if not path.is_file():
-        raise UserError(f"{path}, which {option} names, is not an ordinary file; save its content in one first.")
+        raise UserError(
+            f"{path}, which {option} names, is not an ordinary file; save its content in one first."
+        )
 
 
 def _text(path: Path | None) -> str | None:

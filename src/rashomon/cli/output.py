@@ -90,11 +90,7 @@ def harmless(text: str) -> str:
 def _fitting(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int, keep: int) -> int:
     """How many columns fit without folding numbers; long words are folded, so they need only so much."""
     return next(
-        (
-            count
-            for count in range(len(columns), keep, -1)
-            if _width(columns[:count], cells, FOLDED) <= width
-        ),
+        (count for count in range(len(columns), keep, -1) if _width(columns[:count], cells, FOLDED) <= width),
         min(keep, len(columns)),
     )
 

@@ -230,9 +230,7 @@ def _uneven_heads(spec: ModelSpec) -> str | None:
     return f"A hidden size of {spec.hidden} cannot be split into {spec.self_heads} heads." if uneven else None
 
 
-@encoder(
-    "transformer", "small pre-norm transformer, trained from scratch", layers=2, refusal=_uneven_heads
-)
+@encoder("transformer", "small pre-norm transformer, trained from scratch", layers=2, refusal=_uneven_heads)
 def _transformer(spec: ModelSpec) -> Encoder:
     return TransformerEncoder(spec)
 

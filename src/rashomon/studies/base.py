@@ -89,7 +89,7 @@ class AttentionStudy(Study):
         return replace(usual, select="roc-auc") if model.is_builtin else usual
 
 
-studies: Registry[type[Study]] = Registry("study", "studies")
+studies: Registry[type[Study]] = Registry("study", "studies", "rashomon.studies")
 
 
 def configuration_of(study: object, used: Collection[str] = ()) -> dict[str, object]:
