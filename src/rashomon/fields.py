@@ -1,7 +1,7 @@
 """What can be set, with its meaning beside it: the one source for checks, command-line options and help.
 
 A specification is a dataclass. ``setting`` makes a field that carries its help; where a field has none, the comment
-behind it in the source is its meaning. ``settings_of`` reads both.
+behind it in the source is its meaning. ``described_fields`` reads both.
 """
 
 from __future__ import annotations
@@ -38,13 +38,19 @@ def setting(default: Any, help: str, *names: str, choices: Sequence[str] = ()) -
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def settings_of(specification: type[Any]) -> list[Setting]:
-    """The fields of a dataclass in their order; a field without a default counts as None."""
+def described_fields(specification: type[Any]) -> list[Setting]:
+    """The fields of a dataclass in their order; with their meaning."""
     hints = typing.get_type_hints(specification)
     known = dataclasses.fields(specification)
     silent = any("help" not in field.metadata for field in known)
     said = _comments(specification) if silent else {}  # reading the source takes its time
     return [_read(field, hints[field.name], said.get(field.name, "")) for field in known]
+
+
+def default_of(field: dataclasses.Field[Any]) -> Any:
+    """The usual value of a field; None where it has none."""
+    usual = field.default if field.default_factory is MISSING else field.default_factory()
+    return None if usual is MISSING else usual
 
 
 def dataclass_in(kind: Any) -> type[Any] | None:
@@ -54,13 +60,12 @@ def dataclass_in(kind: Any) -> type[Any] | None:
 
 
 def _read(field: dataclasses.Field[Any], kind: Any, said: str) -> Setting:
-    default = field.default_factory() if field.default_factory is not MISSING else field.default
     about = field.metadata
     literal = typing.get_args(kind) if typing.get_origin(kind) is Literal else ()
     return Setting(
         name=field.name,
         kind=kind,
-        default=None if default is MISSING else default,
+        default=default_of(field),
         help=about.get("help", said),
         names=tuple(about.get("names", ())),
         choices=tuple(about.get("choices", ())) or literal,

@@ -16,6 +16,7 @@ HERE = Path(__file__).parent
 SOURCE = HERE.parents[1] / "src"
 SMALL = ("--dataset", "mock-1", "--hidden", "8", "--epochs", "1")
 OWN_MODEL = ("--model", "bag-of-words", *SMALL)
+OWN_OBJECTIVE = ("--objective", "small-logits(weight=0.5)")
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +47,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def trained(installed: Path, store: Path) -> Path:
     """The folder of the package's model, trained in the store by a process of its own."""
-    document, said = rashomon(installed, store, "train", *OWN_MODEL)
+    document, said = rashomon(installed, store, "train", *OWN_MODEL, *OWN_OBJECTIVE)
     assert "training" in said
+    assert all(row["size"] > 0 for row in document["scores"]), "the objective's own figure is missing"
     return Path(document["runs"][0]) / "model"
 
 
@@ -72,20 +74,21 @@ def test_everything_of_the_package_is_listed_and_what_is_broken_is_named(
     assert "word-length" in names["explainers"]
     assert "first-place" in names["measures"]
     assert "accuracy" in names["studies"]
+    assert "small-logits" in names["objectives"]
     assert {"bag-of-words", "minilm", "bilstm"} <= names["models"]
     assert "broken" not in names["models"]
     assert "'broken' of rashomon-stranger is left out" in said
     assert "no_such_module" in said
 
 
-def test_a_model_and_an_explainer_of_another_package(installed: Path, store: Path, trained: Path) -> None:
-    """The model is trained by one process, and another reads it from the store."""
+def test_a_model_an_objective_and_an_explainer(installed: Path, store: Path, trained: Path) -> None:
+    """The model is trained with the objective by one process, and another reads it from the store."""
     assert (
         json.loads((trained / "config.json").read_text(encoding="utf-8"))["format"] == "stranger-bag-of-words"
     )
     text = "a wonderful film"
     methods = ("--methods", "word-length(power=2),leave-one-out")
-    told, said = rashomon(installed, store, "explain", text, *OWN_MODEL, *methods)
+    told, said = rashomon(installed, store, "explain", text, *OWN_MODEL, *OWN_OBJECTIVE, *methods)
     assert "training" not in said
     assert told[0]["method"].startswith("word-length")
     assert told[0]["scores"] == [1.0, 81.0, 16.0]
@@ -104,6 +107,6 @@ def test_a_measure_of_another_package(installed: Path, store: Path, trained: Pat
 
 @pytest.mark.usefixtures("trained")
 def test_a_study_of_another_package(installed: Path, store: Path) -> None:
-    document, _ = rashomon(installed, store, "study", "accuracy", *OWN_MODEL, "--set", "enough=1.5")
+    document, _ = rashomon(installed, store, "study", "accuracy", *OWN_MODEL, *OWN_OBJECTIVE, "--set", "enough=1.5")
     assert document["verdict"].endswith("not enough.")
     assert {row["split"] for row in document["summary"]} == {"train", "dev", "test"}

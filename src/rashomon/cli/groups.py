@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rashomon.fields import Setting, settings_of
+from rashomon.fields import Setting, described_fields
 
 Given = Mapping[str, Any]  # the fields of a specification that were typed, by name
 NONE = "none"  # how None is typed
@@ -63,7 +63,7 @@ def takes(command: Callable[..., None]) -> Callable[..., None]:
 @cache
 def options_of(group: type[Any]) -> tuple[Option, ...]:
     """All options of a group, in order."""
-    own = {setting.name: setting for setting in settings_of(group)}
+    own = {setting.name: setting for setting in described_fields(group)}
     return tuple(option for of in fields(group) for option in _options(of, own[of.name], group))
 
 
@@ -99,7 +99,7 @@ def _options(of: Field[Any], own: Setting, group: type[Any]) -> Iterator[Option]
     if specification is None:
         yield _option(own, group, of.name, of.name, own.kind, own.default, own.help)
         return
-    for setting in settings_of(specification):
+    for setting in described_fields(specification):
         others = {case: getattr(usual, setting.name) for case, usual in of.metadata["others"].items()}
         kind, empty = _typed_as(setting.kind)
         about = _described(setting, others)

@@ -21,8 +21,7 @@ from rashomon.errors import UserError
 
 INTERRUPTED, TERMINATED = 130, 143
 KEPT = "Finished work is kept, and the same command goes on from there."
-# How torch and numpy say that something is too large to be held, or even to be counted.
-TOO_LARGE = ("not enough memory", "can't allocate memory", "out of memory", "overflow", "Unable to allocate")
+TOO_LARGE = ("not enough memory", "can't allocate memory", "out of memory", "Unable to allocate")
 
 app = typer.Typer(
     name="rashomon",
@@ -82,15 +81,17 @@ def run(arguments: list[str] | None = None) -> int:
         # Whoever read our output has seen enough (`rashomon list | head`).
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except SystemExit as ending:
+        if isinstance(ending.__context__, BrokenPipeError):  # rich has noticed the same
+            return 0
+        raise
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES):
             return _fail(f"{error.strerror}: {error.filename or 'while writing'}.", 2)
         return _ours(error)
-    except (MemoryError, RuntimeError, OverflowError) as error:
-        if _too_large(error):
-            return _fail(f"This needs more memory than there is; choose smaller sizes ({_line(error)}).", 2)
-        return _ours(error)
     except Exception as error:
+        if isinstance(error, MemoryError) or any(sign in str(error) for sign in TOO_LARGE):
+            return _fail(f"This needs more memory than there is; choose smaller sizes ({_line(error)}).", 2)
         if hasattr(error, "show") and hasattr(error, "exit_code"):  # typer's own usage errors
             error.show()
             return 2
@@ -121,10 +122,6 @@ def _show_warning(
 ) -> None:
     """A sentence instead of a line of source; standard output is left to results."""
     print(f"warning: {message}", file=sys.stderr)
-
-
-def _too_large(error: Exception) -> bool:
-    return isinstance(error, MemoryError) or any(sign in str(error) for sign in TOO_LARGE)
 
 
 def _line(error: Exception) -> str:

@@ -147,6 +147,13 @@ class ModelOptions:
     panel: ClassVar[str] = "Model and training"
     of_model: Given = fields_of(ModelSpec)
     of_training: Given = fields_of(TrainingSpec, fine_tuning=FINE_TUNING)
+    objective: str = setting(
+        "cross-entropy",
+        "What training pulls towards, settings in parentheses: tying(weight=5). See `rashomon list objectives`.",
+    )
+    callback: list[str] = setting(
+        [], "What is kept of the training beside the model: dynamics, epoch-models. May be repeated."
+    )
     seed: list[int] = setting(
         [], "Seed of the training, and of what is drawn. May be repeated for several models.", "--seed"
     )
@@ -177,7 +184,14 @@ class ModelOptions:
         model = ModelSpec(**self.of_model)
         base = to_plain((usual or default_training)(model))
         training = from_plain(TrainingSpec, {**base, **self.of_training}) if self.of_training else None
-        return Subject(dataset, model, training, tuple(self.seed) or seeds)
+        return Subject(
+            dataset,
+            model,
+            training,
+            tuple(self.seed) or seeds,
+            objective=self.objective,
+            callbacks=tuple(self.callback),
+        )
 
     def checkpoint(self) -> bool:
         """Whether the model is a folder or a hub id, to be used as it is, rather than a name to be trained."""

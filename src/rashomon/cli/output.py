@@ -23,17 +23,12 @@ FOLDED = 24  # what a column of words needs at least
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # line breaks and tabs are harmless
 
 
-class _Console(Console):
-    def on_broken_pipe(self) -> None:
-        raise BrokenPipeError  # ``main`` knows what to do; rich would end the program with code 1
-
-
 class Printer:
     """Collects what a command has to say and says it once, in the asked form."""
 
     def __init__(self, options: OutputOptions) -> None:
         self.options = options
-        self.console = _Console()
+        self.console = Console()
         show_progress(not options.quiet)
 
     @property

@@ -7,7 +7,7 @@ from typing import Any
 
 from rashomon.cli.options import OutputOptions
 from rashomon.cli.output import Printer
-from rashomon.fields import Setting, dataclass_in, settings_of
+from rashomon.fields import Setting, dataclass_in, described_fields
 from rashomon.training.settings import TrainingSpec
 
 BY_OPTIONS = {"subject"}  # --dataset, --model and their like say these
@@ -30,7 +30,7 @@ def settings_under(kind: type[Any], path: str = "") -> list[tuple[str, Setting]]
     How something is trained is not: its parts have the names and meanings of the options of training.
     """
     found: list[tuple[str, Setting]] = []
-    for one in settings_of(kind):
+    for one in described_fields(kind):
         inner = dataclass_in(one.kind)
         if one.name in BY_OPTIONS:
             continue

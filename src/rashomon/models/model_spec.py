@@ -26,6 +26,8 @@ PRETRAINED: Mapping[str, str] = {
     "bert": "google-bert/bert-base-uncased",
 }
 ATTENTIONS = ("additive", "dot")
+LARGEST_SIZE = 1_000_000  # what nobody means; what merely does not fit into memory is told when it does not
+LARGEST = {"layers": 1000, "min_count": 2**31, "vocabulary_size": 2**31}
 WEIGHTS = ("softmax", "sparsemax", "entmax15", "uniform", "preset")
 
 
@@ -157,8 +159,9 @@ def is_checkpoint_name(name: str) -> bool:
 
 
 def _positive(name: str, value: int) -> None:
-    if value < 1:
-        raise UserError(f"The model's {name} must be at least 1, not {value}.")
+    most = LARGEST.get(name, LARGEST_SIZE)
+    if not 1 <= value <= most:
+        raise UserError(f"The model's {name} must be at least 1 and at most {most}, not {value}.")
 
 
 def _one_of(kind: str, name: str, known: Iterable[str]) -> None:

@@ -9,7 +9,9 @@ from rashomon.errors import UserError, unknown_name
 from rashomon.fields import setting
 
 Optimizer = Literal["adam", "adamw", "amsgrad"]
-Selection = Literal["f1", "accuracy", "roc-auc", "loss", "train-loss"]
+EpochFigure = Literal["f1", "accuracy", "roc-auc", "exact-match", "loss", "train-loss"]
+
+LARGEST = 1_000_000  # epochs or examples in a batch; more is a slip of the finger
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class TrainingSpec:
     least_gain: float = setting(
         0.0, "A smaller improvement than this is kept, but does not renew the patience."
     )
-    select: Selection = setting(
+    select: EpochFigure = setting(
         "f1", "Which figure picks the epoch that is kept; all but train-loss are of held-out texts."
     )
     warmup: float = setting(
@@ -38,9 +40,12 @@ class TrainingSpec:
     def __post_init__(self) -> None:
         if self.epochs < 1 or self.batch_size < 1:
             raise UserError("Training needs at least one epoch and a batch size of at least one.")
+        for what, number in (("number of epochs", self.epochs), ("batch size", self.batch_size)):
+            if number > LARGEST:
+                raise UserError(f"The {what} is at most {LARGEST}, not {number}.")
         for name, value, known in (
             ("optimizer", self.optimizer, get_args(Optimizer)),
-            ("figure to select by", self.select, get_args(Selection)),
+            ("figure to select by", self.select, get_args(EpochFigure)),
         ):
             if value not in known:
                 raise unknown_name(name, value, known)
