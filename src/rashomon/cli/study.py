@@ -99,6 +99,7 @@ def command(
         check_file(explanations, "--explanations")
     if out is not None:
         check_writable(out)
+    from rashomon.papers import with_published
     from rashomon.studies import studies
 
     kind = studies.get(name)
@@ -113,7 +114,7 @@ def command(
     study = _with_values(study, {key: value for key, value in asked.items() if value is not None})
     study = _with_settings(study, settings or [])
     started = time.monotonic()
-    finding = study.run(store.context())
+    finding = with_published(study.run(store.context()))
     if out is not None:
         _save(study, finding, time.monotonic() - started, out, printer)
     printer.plain(finding.verdict)
