@@ -1,4 +1,4 @@
-"""The contract every model keeps: examples in, class probabilities and attention out.
+"""The contract every model keeps: examples in, the answer to its task and its attention out.
 
 Nothing downstream looks at a model's class. It asks for ``capabilities`` and calls the methods below.
 """
@@ -12,13 +12,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from rashomon.data.batches import Batch, Encoding, collate
 from rashomon.data.example import Example
+from rashomon.data.texts import Texts
+from rashomon.models.tasks import CLASSIFICATION, Task
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(slots=True)
@@ -31,7 +36,7 @@ class Output:
     the weights with which its top positions enter the prediction.
     """
 
-    logits: Tensor  # [B, C]
+    logits: Tensor  # [B, C] of classes; [B, T, 2] of the start and the end of a span
     attention: Tensor | None  # [B, heads, T]
     hidden: Tensor  # [B, T, H]
     pooled: Tensor  # [B, P]
@@ -40,20 +45,22 @@ class Output:
 
     @property
     def probabilities(self) -> Tensor:
+        """Of the classes ``[B, C]``."""
         return self.logits.softmax(-1)
 
 
 class Model(nn.Module, ABC):
-    """A text classifier. Subclasses set the attributes and fill in the abstract methods."""
+    """A network that reads texts. Subclasses set the attributes and fill in the abstract methods."""
 
-    labels: tuple[str, ...]
+    task: Task = CLASSIFICATION
+    labels: tuple[str, ...]  # of the classes; none where the task has no classes
     max_length: int
     pad_id: int
     mask_id: int  # the id that stands for a hidden token
-    capabilities: frozenset[
-        str
-    ]  # of "attention", "layers", "gradients", "removal", "token-level", "reweighting"
+    capabilities: frozenset[str]  # of "attention", "layers", "gradients", "removal", "token-level",
+    # "classes", "fresh", "reweighting"
     wants_attention: bool = True  # see without_attention
+    history: Any = None  # the record of every epoch, where the model was trained in this process
 
     @property
     def classes(self) -> int:
@@ -103,6 +110,24 @@ class Model(nn.Module, ABC):
     def save(self, folder: Path) -> None:
         """Write everything needed to load the model again into ``folder``."""
 
+    def fresh(self, seed: int) -> Model:
+        """A model of the same architecture whose weights come from ``seed`` alone (with the capability "fresh")."""
+        raise NotImplementedError(f"Of a {type(self).__name__} nothing but its trained weights is known.")
+
+    def predict(self, texts: Texts) -> pd.DataFrame:
+        """What the model says of texts.
+
+        Args:
+            texts: a text, a list of texts, pairs or examples, a pandas Series, or a frame with a column ``text``.
+
+        Returns:
+            A frame with a row a text: the prediction (a label, or the answer to a question), its probability,
+            and the probability of every class.
+        """
+        from rashomon.models.predicting import predictions_table
+
+        return predictions_table(self, texts)
+
     def collate(self, encodings: Sequence[Encoding]) -> Batch:
         return collate(encodings, self.pad_id).to(self.device)
 
@@ -118,6 +143,10 @@ class Model(nn.Module, ABC):
             digest.update(name.encode())
             digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
         return digest.hexdigest()[:16]
+
+
+def best_device() -> torch.device:
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 @contextmanager

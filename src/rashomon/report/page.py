@@ -21,12 +21,12 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from rashomon.audits.record import Audit, MethodVerdict, ReportContent
+from rashomon.drawing.charts import draw, figure_css
+from rashomon.drawing.scales import UNDEFINED, cell, colour_css, duration
+from rashomon.drawing.svg import Table
 from rashomon.errors import UserError
-from rashomon.report.charts import draw
-from rashomon.report.drawing import Table
 from rashomon.report.examples import NO_EXAMPLES, example_data
 from rashomon.report.export import findings_data, plain, slug, storable, tables, tidy
-from rashomon.report.scales import UNDEFINED, cell, colour_css, duration
 from rashomon.runs.store import write_bytes, write_json, write_parquet
 from rashomon.studies.base import Finding, Judgement
 
@@ -73,7 +73,7 @@ def render(report: ReportContent) -> str:
         warnings=_all_warnings(report, chapters),
         configuration=list(_flat(plain(report.configuration))),
         colours=Markup(colour_css()),
-        style=Markup(_asset("style.css")),
+        style=Markup(f"{figure_css()}\n{_asset('style.css')}"),
         script=Markup(script),
         digest=digest,
     )

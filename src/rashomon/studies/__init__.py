@@ -5,7 +5,8 @@ from rashomon.experiments.instance_search import Search
 from rashomon.experiments.subject import DatasetSpec, Subject
 from rashomon.experiments.testimony import Ask
 from rashomon.studies.adversary import AdversarySweep
-from rashomon.studies.agreement import Agreement, agreement
+from rashomon.studies.agreement import Agreement
+from rashomon.studies.asking import study
 from rashomon.studies.attefa import Attefa
 from rashomon.studies.base import ExplanationStudy, Finding, Judgement, Study, studies
 from rashomon.studies.erasure import Erasure
@@ -38,6 +39,6 @@ __all__ = [
     "SeedVariance",
     "Study",
     "Subject",
-    "agreement",
     "studies",
+    "study",
 ]

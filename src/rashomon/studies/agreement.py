@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from rashomon.data import Dataset
+from rashomon.drawing.tables import SummaryTable, figure_first
 from rashomon.errors import UserError
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions, Matrix, Plot, Series
@@ -171,12 +172,23 @@ def mean_by_example(instances: pd.DataFrame) -> dict[str, float]:
 
 
 def agreement(told: Explanations, measures: Sequence[str] = ("kendall", "pearson")) -> pd.DataFrame:
-    """The agreement of explanations already in hand, as a table with a row for every pair and measure."""
+    """How much explanations that are already in hand agree.
+
+    Args:
+        told: explanations of the same texts by two methods or more. Where texts were explained under several
+            seeds or by several models, the intervals are over these, too.
+        measures: names of agreement measures (``rashomon list measures``).
+
+    Returns:
+        A frame with a row for every measure and pair of methods: the mean over texts, its 95 % interval, n, the
+        count of texts where the measure is undefined, and the standard deviation over texts.
+    """
     check_measures(measures, "agreement")
     heard = from_stored(told)
     if len(heard[0].told.methods) < 2:
         raise UserError("Agreement needs explanations by at least two methods.")
-    return summarise_pairs(pd.concat([agreement_table(t, measures) for t in heard], ignore_index=True))
+    pairs = pd.concat([agreement_table(t, measures) for t in heard], ignore_index=True)
+    return SummaryTable(figure_first(summarise_pairs(pairs)))
 
 
 def _judgements(

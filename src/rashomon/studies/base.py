@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pandas as pd
 
 from rashomon.data import Dataset
+from rashomon.drawing.notebook import finding_html
+from rashomon.drawing.tables import figure_first, table_text
 from rashomon.errors import UserError
 from rashomon.experiments.abilities import able_model
-from rashomon.experiments.adversaries import LEARNED
 from rashomon.experiments.figures import Figure
 from rashomon.experiments.judging import Rating
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.testimony import METHODS, Ask, about_stored, answerable
+from rashomon.experiments.trials import LEARNED
 from rashomon.models.base import Model
 from rashomon.models.build import is_pretrained
 from rashomon.models.model_spec import ModelSpec
@@ -54,9 +56,19 @@ class Judgement:
     number: str  # "tau 0.42 [0.38, 0.46] (n = 100) with the others"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Finding:
-    """The answer of one study: a sentence, the numbers behind it, and what to be wary of."""
+    """The answer of one study. It prints its summary, and shows its figures in a notebook.
+
+    Attributes:
+        study: the name of the study.
+        question: what was asked.
+        verdict: the answer in a sentence.
+        configuration: every setting that led to it, in plain types.
+        tables: pandas frames; ``summary`` comes first, with n, spread, interval and undefined counts.
+        figures: figures as data.
+        warnings: what to be wary of.
+    """
 
     study: str
     question: str
@@ -70,6 +82,27 @@ class Finding:
     judgements: tuple[Judgement, ...] = ()  # of methods, by the study's own thresholds
     title: str = ""
     chapter: str | None = None
+
+    def __post_init__(self) -> None:
+        ordered = {name: figure_first(t) if name == "summary" else t for name, t in self.tables.items()}
+        object.__setattr__(self, "tables", ordered)
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """The table that the verdict rests on."""
+        return self.tables["summary"]
+
+    def __repr__(self) -> str:
+        return f"Finding({self.study}: {self.verdict})"
+
+    def __str__(self) -> str:
+        table = [table_text(self.tables["summary"])] if "summary" in self.tables else []
+        notes = [f"note: {warning}" for warning in self.warnings]
+        return "\n".join([self.question, self.verdict, "", *table, *notes])
+
+    def _repr_html_(self) -> str:
+        summary = self.tables.get("summary")
+        return finding_html(self.question, self.verdict, summary, self.figures, self.warnings)
 
 
 @dataclass(frozen=True)
@@ -233,6 +266,8 @@ class AttentionStudy(Study):
     def fits(self, model: Model, data: Dataset) -> str | None:
         if "attention" not in model.capabilities:
             return "The model has no attention that could be looked at."
+        if "classes" not in model.capabilities:
+            return "The model does not choose between classes, and their probabilities are what is compared."
         weights = self.subject.model.weights
         if self.subject.checkpoint is None and weights not in LEARNED:
             return f"The attention is {weights}, not learned: there is nothing to try."
@@ -260,7 +295,7 @@ def audited_adversary(subject: Subject) -> TrainingSpec:
     return replace(subject.how_trained, epochs=AUDITED_EPOCHS, patience=None, select="loss")
 
 
-studies: Registry[type[Study]] = Registry("study")
+studies: Registry[type[Study]] = Registry("study", "studies", "rashomon.studies")
 
 
 def in_order() -> list[type[Study]]:

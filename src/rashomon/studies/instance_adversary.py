@@ -14,12 +14,12 @@ from typing import ClassVar
 import pandas as pd
 
 from rashomon.data import Dataset
-from rashomon.experiments.adversaries import base_folders
 from rashomon.experiments.attention_bins import bin_violins, by_bin, overall, with_bins
 from rashomon.experiments.context import Context
 from rashomon.experiments.instance_search import IN_AUDITS, Search, refusal, search_all
 from rashomon.experiments.summaries import number
 from rashomon.experiments.testimony import Ask, draw
+from rashomon.experiments.trials import base_folders
 from rashomon.measures.divergence import LN2
 from rashomon.models.base import Model
 from rashomon.studies.base import ON_TRIAL, AttentionStudy, Finding, Study, studies

@@ -25,7 +25,7 @@ from rashomon.measures.significance import holm_bonferroni, mcnemar_test, permut
 from rashomon.models.base import Model
 from rashomon.models.evaluator import evaluating, predict, rows_of
 from rashomon.studies.base import AttentionStudy, Finding, Study, studies
-from rashomon.training.train import Trained
+from rashomon.training.run import Trained
 
 FIGURES = ("accuracy", "f1", "roc-auc")
 POOLING_ONLY = (

@@ -14,13 +14,13 @@ import pandas as pd
 
 from rashomon.data import Dataset
 from rashomon.errors import UserError
-from rashomon.experiments.adversaries import OTHER_SEEDS, Selection, Trial, other_models, prepare, selecting
 from rashomon.experiments.attention_bins import bin_violins, by_bin, overall, with_bins
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.summaries import number, summary_row
 from rashomon.experiments.testimony import Ask
+from rashomon.experiments.trials import OTHER_SEEDS, SelectionSplit, Trial, other_models, prepare, selecting
 from rashomon.measures.divergence import LN2
 from rashomon.models.base import Model
 from rashomon.models.build import is_pretrained
@@ -40,7 +40,7 @@ class SeedVariance(AttentionStudy):
     order: ClassVar[int] = 80
 
     other_seeds: tuple[int, ...] = OTHER_SEEDS  # beside the subject's first, which is the base's
-    selection: Selection = "dev"
+    selection: SelectionSplit = "dev"
     reading: Reading | None = None  # None: each head of an attention layer, the mean of a transformer's heads
 
     @classmethod
