@@ -264,6 +264,7 @@ def test_tables_show_the_columns_that_fit(
         ("--text-column body", "--text-column"),
     ],
 )
+@pytest.mark.usefixtures("reviews")
 def test_a_file_is_the_whole_configuration(rashomon: Command, tmp_path: Path, typed: str, named: str) -> None:
     config = tmp_path / "study.toml"
     config.write_text("instances = 5\n", encoding="utf-8")
@@ -302,6 +303,7 @@ def test_a_command_can_be_pasted(rashomon: Command, tmp_path: Path, monkeypatch:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("rashomon.audits.run_audit", stop)
+    (tmp_path / "my reviews.csv").write_text("text,label\n", encoding="utf-8")
     words = ["audit", "--data", str(tmp_path / "my reviews.csv"), "--out", str(tmp_path / "zz")]
     monkeypatch.setattr("sys.argv", ["rashomon", *words])
     rashomon(*words)

@@ -12,18 +12,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
-from rashomon.cli.groups import takes
+from rashomon.cli.groups import takes, typed
 from rashomon.cli.options import (
     DataOptions,
     Methods,
     ModelOptions,
     OutputOptions,
     StoreOptions,
+    check_file,
     method_names,
-    typed,
 )
 from rashomon.cli.output import Printer, check_writable
+from rashomon.cli.study_help import print_settings
 from rashomon.errors import UserError
 
 if TYPE_CHECKING:
@@ -31,7 +33,23 @@ if TYPE_CHECKING:
 
     from rashomon.studies import Finding, Study, Subject
 
+FIGURE = "mean [95 %]"
+COUNTS = ("n", "undefined")
 MOST_ROWS = 40  # of the summary on the screen; files hold everything
+
+
+class StudyCommand(TyperCommand):
+    """``rashomon study NAME --help`` goes on with the settings of that study."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.meta["words"] = list(args)  # --help is answered before any argument is read
+        return super().parse_args(ctx, args)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        super().format_help(ctx, formatter)
+        words = [word for word in ctx.meta.get("words", ()) if not word.startswith("-")]
+        if words:
+            print_settings(words[0])
 
 
 @takes
@@ -73,12 +91,18 @@ def command(
 
       rashomon study erasure --model ./checkpoint --data reviews.csv --set 'fractions=[0.1, 0.2]'
     """
+    printer = Printer(output)
+    if config is not None:
+        check_file(config, "--config")
+        _check_alone(data, model, seeds)
+    if explanations is not None:
+        check_file(explanations, "--explanations")
+    if out is not None:
+        check_writable(out)
+    from rashomon.papers import with_published
     from rashomon.studies import studies
 
     kind = studies.get(name)
-    printer = Printer(output)
-    if config is not None:
-        _check_alone(data, model, seeds)
     study = _from_file(kind, config) if config is not None else _about(kind(), data, model, seeds)
     asked: dict[str, Any] = {
         "instances": instances,
@@ -89,27 +113,37 @@ def command(
         asked["methods"] = method_names(methods)
     study = _with_values(study, {key: value for key, value in asked.items() if value is not None})
     study = _with_settings(study, settings or [])
-    if out is not None:
-        check_writable(out)
     started = time.monotonic()
-    finding = study.run(store.context())
+    finding = with_published(study.run(store.context()))
     if out is not None:
         _save(study, finding, time.monotonic() - started, out, printer)
     printer.plain(finding.verdict)
     summary = _compact(finding.tables["summary"])
-    printer.table(finding.question, list(summary.columns), summary.head(MOST_ROWS).itertuples(index=False))
-    for warning in finding.warnings:
-        printer.plain(f"note: {warning}")
+    rows = summary.head(MOST_ROWS).itertuples(index=False)
+    printer.table(finding.question, list(summary.columns), rows, keep=_figure_column(summary) + 1)
+    printer.warnings(finding.warnings)
     _document(finding, printer)
 
 
 def _compact(summary: pd.DataFrame) -> pd.DataFrame:
-    """Mean and interval in one column, so that a summary fits a screen."""
+    """Mean and interval in one column, right after the names; how many there were comes behind."""
+    counts = [name for name in COUNTS if name in summary.columns]
     if not {"mean", "low", "high"} <= set(summary.columns):
-        return summary
+        return summary[[name for name in summary.columns if name not in counts] + counts]
     figures = [_figure(*row) for row in summary[["mean", "low", "high"]].itertuples(index=False)]
-    together = summary.assign(mean=figures).rename(columns={"mean": "mean [95 %]"})
-    return together.drop(columns=["low", "high", "std"], errors="ignore")
+    together = summary.assign(mean=figures).rename(columns={"mean": FIGURE})
+    names = list(together.columns[: list(together.columns).index(FIGURE)].drop(counts, errors="ignore"))
+    first = [*names, FIGURE, *counts]
+    dropped = {*first, "low", "high", "std"}
+    return together[first + [name for name in together.columns if name not in dropped]]
+
+
+def _figure_column(summary: pd.DataFrame) -> int:
+    """Which column the summary is about: the mean, else the first of measured numbers."""
+    if FIGURE in summary.columns:
+        return list(summary.columns).index(FIGURE)
+    measured = [number for number, kind in enumerate(summary.dtypes) if kind.kind == "f"]
+    return measured[0] if measured else 1
 
 
 def _figure(mean: float, low: float, high: float) -> str:
@@ -133,8 +167,10 @@ def _from_file(kind: type[Study], config: Path) -> Study:
 
     try:
         values = tomllib.loads(config.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"There is no file {config}.") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{config} is not UTF-8 text, as TOML has to be.") from None
+    except OSError as error:
+        raise UserError(f"{config} cannot be read: {error.strerror}.") from None
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{config} is not valid TOML: {error}.") from None
     subject = values.get("subject", {})

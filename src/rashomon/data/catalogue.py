@@ -19,7 +19,7 @@ from rashomon.data.reviews import planted_reviews
 from rashomon.errors import UserError, unknown_name
 from rashomon.registry import Registry
 
-datasets: Registry[Callable[..., Dataset]] = Registry("dataset")
+datasets: Registry[Callable[..., Dataset]] = Registry("dataset", "datasets")
 """Makers of built-in datasets: called with ``seed``, with ``lexicon`` if they take one, and with options."""
 
 datasets.register("planted-reviews")(planted_reviews)

@@ -116,7 +116,7 @@ class Explainer(ABC):
         return "; ".join(REASONS.get(need, f"the model lacks {need}") for need in missing) or None
 
 
-explainers: Registry[type[Explainer]] = Registry("explainer")
+explainers: Registry[type[Explainer]] = Registry("explainer", "explainers", "rashomon.explainers")
 
 
 def make_explainer(method: str | Explainer, **settings: Any) -> Explainer:

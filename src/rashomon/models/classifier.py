@@ -73,7 +73,7 @@ class AttentionClassifier(Model):
                 self.embedding.weight.copy_(torch.from_numpy(vectors))
         self.embedding.weight.requires_grad_(not spec.freeze_embeddings)
         # A masked token is not there for any of the encoders, and positions are kept: removal is masking.
-        extra = {"token-level": self.encoder.token_level, "layers": spec.name == "transformer"}
+        extra = {"token-level": self.encoder.token_level, "layers": self.encoder.self_attends}
         self.capabilities = frozenset(
             [
                 "attention",

@@ -295,7 +295,7 @@ def audited_adversary(subject: Subject) -> TrainingSpec:
     return replace(subject.how_trained, epochs=AUDITED_EPOCHS, patience=None, select="loss")
 
 
-studies: Registry[type[Study]] = Registry("study")
+studies: Registry[type[Study]] = Registry("study", "studies", "rashomon.studies")
 
 
 def in_order() -> list[type[Study]]:
