@@ -219,6 +219,16 @@ def fingerprint(examples: Sequence[Example]) -> str:
     return digest.hexdigest()[:16]
 
 
+def require_dataset(data: object) -> None:
+    """Refuse what is no dataset yet, with the way to make one of it."""
+    if not isinstance(data, Dataset):
+        kind = type(data).__name__
+        raise UserError(
+            f"A dataset is needed, not an object of type {kind}; make one with Dataset.from_pandas, "
+            "Dataset.from_list, load_file or load_dataset."
+        )
+
+
 def require_labels(examples: Sequence[Example], what: str) -> None:
     """Refuse examples without labels, for the parts that cannot do without."""
     missing = next((example.id for example in examples if example.label is None), None)
