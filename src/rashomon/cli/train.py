@@ -38,11 +38,11 @@ def command(
 
       rashomon train --data reviews.csv --text-column body --label-column stars --model minilm
     """
-    from rashomon.training.train import default_training
-
     printer = Printer(output)
     if out is not None:
         check_writable(out)
+    from rashomon.training.train import default_training
+
     context = store.context()
     spec = data.spec()
     dataset = context.dataset(spec)

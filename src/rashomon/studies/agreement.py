@@ -89,7 +89,7 @@ class Agreement(ExplanationStudy):
     title: ClassVar[str] = "Agreement between methods"
     order: ClassVar[int] = 10
 
-    measures: tuple[str, ...] = MEASURES
+    measures: tuple[str, ...] = MEASURES  # of agreement, by name (`rashomon list measures`)
 
     def fits(self, model: Model, data: Dataset) -> str | None:
         methods, _ = answerable(self.methods, model)

@@ -47,12 +47,18 @@ def training_run(
         require_targets(data, split, f"Training on {data.name}")
     if task_of(data) is SPAN and training.select not in (*SPAN.figures, "loss", "train-loss"):
         training = replace(training, select="f1")  # the figures of classes are not those of answers
+    pulling = make_objective(objective)
+    if pulling.travelling:
+        raise UserError(
+            f"The objective {pulling.name} compares a model with another ({', '.join(pulling.travelling)}), "
+            "which only a study hands to it; see `rashomon list studies`."
+        )
     return TrainingRun(
         NewModel(model, data),
         DatasetRows(data),
         training,
         seed,
-        make_objective(objective),
+        pulling,
         tuple(make_callback(callback) for callback in callbacks),
         title=f"{model.name} on {data.name}",
     )
