@@ -11,7 +11,8 @@ import pytest
 from scipy import stats
 
 from rashomon.experiments.figures import Distributions, Plot, Series
-from rashomon.papers import beside, claims_input, load, with_published
+from rashomon.papers import claims_input, load, with_published
+from rashomon.papers.beside import beside
 from rashomon.papers.claims import decide
 from rashomon.studies.base import Finding
 
