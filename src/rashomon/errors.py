@@ -1,4 +1,4 @@
-"""The one kind of error a user can cause: a sentence that says what is wrong and what to do."""
+"""What a user can cause and should hear of: each a sentence that says what is wrong and what to do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,18 @@ from difflib import get_close_matches
 
 
 class UserError(Exception):
-    """A mistake in what was asked. The command line prints its sentence and exits with code 2."""
+    """Something the user can mend: a mistake in what was asked, a full disk, a damaged file.
+
+    The command line prints its sentence and exits with code 2.
+    """
+
+
+class DoesNotFit(UserError):  # noqa: N818 - reads as what it says
+    """What was asked makes no sense for this model or these data; an audit leaves the study out and says so."""
+
+
+class Caution(UserWarning):
+    """Work goes on, but the user should know: a run was damaged, a tokeniser hardly knows a word."""
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:

@@ -29,7 +29,8 @@ from rashomon.experiments.context import Context
 from rashomon.experiments.subject import GIVEN, Subject
 from rashomon.models.build import load_model
 from rashomon.models.model_spec import ENCODERS, ModelSpec
-from rashomon.runs.store import Store, write_parquet
+from rashomon.runs.files import write_parquet
+from rashomon.runs.store import Store
 from rashomon.studies import adversaries
 from rashomon.training.adversarial import ATTENTION, PROBABILITIES, AttefaAdversary, ModelConsistentAdversary
 from tests.models.tiny import dataset, tiny_checkpoint

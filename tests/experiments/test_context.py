@@ -20,7 +20,8 @@ from rashomon.experiments.testimony import Ask
 from rashomon.explainers import make_explainer, run
 from rashomon.models.build import load_model
 from rashomon.models.model_spec import ModelSpec
-from rashomon.runs.store import Store, read_json
+from rashomon.runs.files import read_json
+from rashomon.runs.store import Store
 from rashomon.studies.agreement import Agreement
 from rashomon.studies.necessity import Necessity
 from tests.studies.planted import QUICK, SMALL, planted, subject_in

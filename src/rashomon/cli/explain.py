@@ -117,7 +117,7 @@ def _check_format(out: Path) -> None:
 
 def _save(told: Explanations, out: Path) -> None:
     from rashomon.explainers.display import to_html
-    from rashomon.runs.store import write_bytes
+    from rashomon.runs.files import write_bytes
 
     out.parent.mkdir(parents=True, exist_ok=True)
     if out.suffix == ".parquet":

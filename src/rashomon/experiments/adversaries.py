@@ -30,8 +30,7 @@ from rashomon.models.build import build_model, is_pretrained, load_model
 from rashomon.models.classifier import AttentionClassifier
 from rashomon.models.evaluator import rows_of
 from rashomon.models.model_spec import ModelSpec
-from rashomon.runs.specifications import Plain, to_plain
-from rashomon.runs.store import (
+from rashomon.runs.files import (
     read_json,
     read_parquet,
     read_tensors,
@@ -39,6 +38,7 @@ from rashomon.runs.store import (
     write_parquet,
     write_tensors,
 )
+from rashomon.runs.specifications import Plain, to_plain
 from rashomon.training.adversarial import (
     ATTENTION,
     CONTENT,

@@ -30,8 +30,9 @@ from rashomon.models.label_names import in_model_labels
 from rashomon.models.model_spec import ModelSpec
 from rashomon.progress import progress
 from rashomon.runs.executor import Backend, run_tasks
+from rashomon.runs.files import read_json, write_json
 from rashomon.runs.specifications import Plain, content_hash, to_plain
-from rashomon.runs.store import Store, read_json, write_json
+from rashomon.runs.store import Store
 from rashomon.training.loop import History
 from rashomon.training.settings import TrainingSpec
 from rashomon.training.train import Trained, best_device, evaluate, train_model
@@ -136,8 +137,8 @@ class Context:
         """Finished runs; the missing ones are made by the executor, and a lone one here with a progress bar."""
         missing = {}
         for specification, maker in zip(specifications, makers, strict=True):
-            path = self.store.path(specification, kind)
-            if not path.is_dir():
+            if not self.store.finished(specification, kind):
+                path = self.store.path(specification, kind)
                 missing[path] = partial(_make_in_store, self.store, specification, kind, maker)
         if len(missing) == 1:
             run_tasks(list(missing.values()), backend="serial")
@@ -165,7 +166,8 @@ class Context:
         by_method = [_method_key(explainer, seed) for explainer in asked]
         specs = [[texts | method for method in by_method] for texts in (common | b.key() for b in blocks)]
         paths = [[self.store.path(spec, "explanations") for spec in of_block] for of_block in specs]
-        missing = [[n for n, path in enumerate(of_block) if not path.is_dir()] for of_block in paths]
+        found = [[self.store.finished(spec, "explanations") for spec in of_block] for of_block in specs]
+        missing = [[n for n, there in enumerate(of_block) if not there] for of_block in found]
         ask = partial(explain, model, seed=seed, space=space, background=background)
         parts = sum(map(bool, missing))
         with progress(

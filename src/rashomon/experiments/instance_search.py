@@ -31,8 +31,8 @@ from rashomon.models.build import load_model
 from rashomon.models.classifier import AttentionClassifier
 from rashomon.models.evaluator import evaluating, rows_of
 from rashomon.models.sequences import Layout
+from rashomon.runs.files import read_parquet, write_parquet
 from rashomon.runs.specifications import to_plain
-from rashomon.runs.store import read_parquet, write_parquet
 from rashomon.training.adversarial import attention_distance
 from rashomon.training.train import best_device
 

@@ -27,7 +27,7 @@ from rashomon.report.drawing import Table
 from rashomon.report.examples import example_data
 from rashomon.report.export import findings_data, plain, slug, storable, tables, tidy
 from rashomon.report.scales import UNDEFINED, cell, colour_css, duration
-from rashomon.runs.store import write_bytes, write_json, write_parquet
+from rashomon.runs.files import write_bytes, write_json, write_parquet
 from rashomon.studies.base import Finding
 
 SHORT = 12  # rows of a table that are shown without being asked for

@@ -18,7 +18,8 @@ from rashomon.explainers.explaining import as_examples
 from rashomon.models.base import Model
 from rashomon.models.model_spec import ModelSpec
 from rashomon.report.page import ReportFiles, render, save_report
-from rashomon.runs.store import Store, write_bytes
+from rashomon.runs.files import write_bytes
+from rashomon.runs.store import Store
 
 
 @dataclass(frozen=True)

@@ -46,8 +46,7 @@ from rashomon.models.build import build_model
 from rashomon.models.evaluator import predict, rows_of
 from rashomon.models.model_spec import ModelSpec
 from rashomon.papers import published
-from rashomon.runs.specifications import Plain, to_plain
-from rashomon.runs.store import (
+from rashomon.runs.files import (
     read_json,
     read_parquet,
     read_tensors,
@@ -55,6 +54,7 @@ from rashomon.runs.store import (
     write_parquet,
     write_tensors,
 )
+from rashomon.runs.specifications import Plain, to_plain
 from rashomon.studies.base import AttentionStudy, Finding, configuration_of, studies
 from rashomon.training.adversarial import ModelConsistentAdversary, Reading, tell
 from rashomon.training.loop import fit
