@@ -45,7 +45,7 @@ def _file(folder: Path, labels: tuple[str, ...], pair: bool) -> Path:
 def test_the_built_in_model(
     context: Context, asked: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rashomon.studies import context as module
+    from rashomon.experiments import context as module
 
     trained: Counter[tuple[str, int]] = Counter()
     original = module.train_model

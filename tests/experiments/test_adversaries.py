@@ -16,6 +16,7 @@ import pytest
 import torch
 
 from rashomon.errors import UserError
+from rashomon.experiments import adversaries
 from rashomon.experiments.adversaries import (
     Member,
     Outcome,
@@ -31,7 +32,6 @@ from rashomon.models.build import load_model
 from rashomon.models.model_spec import ENCODERS, ModelSpec
 from rashomon.runs.files import write_parquet
 from rashomon.runs.store import Store
-from rashomon.studies import adversaries
 from rashomon.training.adversarial import ATTENTION, PROBABILITIES, AttefaAdversary, ModelConsistentAdversary
 from tests.models.tiny import dataset, tiny_checkpoint
 from tests.studies.trials import FEW, fewer, planted, trial_of

@@ -17,7 +17,8 @@ from rashomon.errors import UserError
 from rashomon.experiments.context import Context, model_key
 from rashomon.experiments.subject import GIVEN, DatasetSpec, Subject
 from rashomon.experiments.testimony import Ask
-from rashomon.explainers import make_explainer, run
+from rashomon.explainers import explaining as run
+from rashomon.explainers import make_explainer
 from rashomon.models.build import load_model
 from rashomon.models.model_spec import ModelSpec
 from rashomon.runs.files import read_json
@@ -73,7 +74,7 @@ def test_killed_while_training_and_then_asked_for_by_two_processes(tmp_path: Pat
 
 
 def test_two_studies_train_the_same_model_once(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rashomon.studies import context as module
+    from rashomon.experiments import context as module
 
     trained: list[tuple[str, int]] = []
     original = module.train_model

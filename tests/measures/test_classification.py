@@ -7,7 +7,7 @@ import pytest
 from sklearn import metrics
 
 from rashomon.errors import UserError
-from rashomon.measures import scores
+from rashomon.measures import classification as scores
 
 
 @pytest.mark.parametrize("classes", [2, 3, 5])

@@ -6,9 +6,9 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from rashomon.experiments import context as module
 from rashomon.models.base import Model
 from rashomon.runs.store import Store
-from rashomon.studies import context as module
 from rashomon.training.callbacks import EpochRecord, ShowProgress
 from rashomon.training.train import train_model
 from tests.studies.planted import QUICK, subject_in

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from rashomon.experiments import context as context_module
 from rashomon.experiments.context import Context
 from rashomon.explainers import explainers
 from rashomon.runs.store import Store
-from rashomon.studies import context as context_module
 from tests.models.tiny import tiny_checkpoint
 from tests.studies.planted import Constant, Oracle
 
