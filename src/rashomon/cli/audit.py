@@ -11,7 +11,7 @@ import typer
 
 from rashomon.cli.groups import takes
 from rashomon.cli.options import DataOptions, Methods, ModelOptions, OutputOptions, StoreOptions, method_names
-from rashomon.cli.output import Printer, check_writable
+from rashomon.cli.output import Printer
 
 
 @takes
@@ -44,6 +44,7 @@ def command(
     from rashomon.audits.auditing import check_names
     from rashomon.experiments.testimony import METHODS
     from rashomon.report import save_report
+    from rashomon.runs.folders import check_folder
 
     printer = Printer(output)
     subject = model.any_subject(data.spec(labelled=not model.checkpoint()))
@@ -55,7 +56,7 @@ def command(
         without=_names(without),
     )
     check_names(settings)
-    check_writable(out)
+    check_folder(out, "report")
     audit = run_audit(store.context(), settings, command=shlex.join(["rashomon", *sys.argv[1:]]))
     files = save_report(audit, out)
     printer.plain(audit.summary)

@@ -10,7 +10,7 @@ import typer
 
 from rashomon.cli.groups import takes
 from rashomon.cli.options import DataOptions, Methods, ModelOptions, OutputOptions, StoreOptions, method_names
-from rashomon.cli.output import Printer, check_writable
+from rashomon.cli.output import Printer
 from rashomon.errors import UserError
 
 if TYPE_CHECKING:
@@ -110,6 +110,8 @@ def _from_data(data: DataOptions, dataset: Dataset | None, limit: int) -> list[E
 
 
 def _check_format(out: Path) -> None:
+    from rashomon.runs.folders import check_writable
+
     if out.suffix not in FORMATS:
         raise UserError(f"{out} cannot be saved: its name must end in {', '.join(FORMATS)}.")
     check_writable(out.parent)

@@ -6,11 +6,14 @@ import errno
 import os
 import sys
 import traceback
+import warnings
+from collections.abc import Callable
+from typing import Any
 
 import typer
 
 from rashomon.cli import audit, data, explain, listing, runs, study, train
-from rashomon.errors import UserError
+from rashomon.errors import Caution, UserError
 
 INTERRUPTED = 130
 
@@ -47,6 +50,13 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def run(arguments: list[str] | None = None) -> int:
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", Caution)
+        warnings.showwarning = _caution(warnings.showwarning)
+        return _run(arguments)
+
+
+def _run(arguments: list[str] | None) -> int:
     try:
         result = app(args=arguments, standalone_mode=False, prog_name="rashomon")
         if result == INTERRUPTED:  # typer has caught the KeyboardInterrupt
@@ -71,6 +81,18 @@ def run(arguments: list[str] | None = None) -> int:
             error.show()
             return 2
         return _ours(error)
+
+
+def _caution(usual: Callable[..., None]) -> Callable[..., None]:
+    """Our own warnings are for users: a sentence, and no line of source code."""
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, Caution):
+            print(f"rashomon: {message}", file=sys.stderr)
+        else:
+            usual(message, category, *where, **more)
+
+    return show
 
 
 def _ours(error: Exception) -> int:

@@ -23,7 +23,7 @@ from rashomon.cli.options import (
     method_names,
     typed,
 )
-from rashomon.cli.output import Printer, check_writable
+from rashomon.cli.output import Printer
 from rashomon.errors import UserError
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ def command(
 
       rashomon study erasure --model ./checkpoint --data reviews.csv --set 'fractions=[0.1, 0.2]'
     """
+    from rashomon.runs.folders import check_folder
     from rashomon.studies import studies
 
     kind = studies.get(name)
@@ -90,7 +91,7 @@ def command(
     study = _with_values(study, {key: value for key, value in asked.items() if value is not None})
     study = _with_settings(study, settings or [])
     if out is not None:
-        check_writable(out)
+        check_folder(out, "report")
     started = time.monotonic()
     finding = study.run(store.context())
     if out is not None:

@@ -24,7 +24,7 @@ from rich.text import Text
 from rashomon.errors import UserError, unknown_name
 from rashomon.explainers.display import by_example, legend, to_html_fragment, to_rich
 from rashomon.explainers.record import UNKNOWN_TARGET, Explanation, Floats, Merge, merge_words
-from rashomon.runs.files import write_bytes
+from rashomon.runs.files import write_bytes, written_or_told
 
 SHOWN = 10  # examples shown by a notebook or a terminal that was only asked for "the explanations"
 SCHEMA_VERSION = "1"
@@ -215,13 +215,9 @@ class Explanations(Sequence[Explanation]):
         path = Path(path)
         buffer = BytesIO()
         pq.write_table(_table(self._items), buffer, compression="zstd")
-        try:
+        with written_or_told(f"The explanations cannot be written to {path}"):
             path.parent.mkdir(parents=True, exist_ok=True)
             write_bytes(path, buffer.getvalue())
-        except OSError as error:
-            raise UserError(
-                f"The explanations cannot be written to {path}: {error.strerror or error}."
-            ) from error
 
     @classmethod
     def load(cls, path: str | Path) -> Explanations:

@@ -25,6 +25,8 @@ from rashomon.models.base import Model, Output
 from rashomon.models.checkpoints import load_checkpoint, quiet
 from rashomon.models.probe import first_layer_of, probe, segments_of
 from rashomon.models.uniform_attention import UNIFORM
+from rashomon.runs.files import write_json
+from rashomon.runs.folders import write_folder
 
 SETTINGS = "rashomon.json"  # beside the checkpoint's own files
 
@@ -121,12 +123,13 @@ class HuggingFaceClassifier(Model):
         return []  # fine-tuning decays the projections of self-attention like any other weight
 
     def save(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        write_folder(Path(folder), "model", self._write)
+
+    def _write(self, folder: Path) -> None:
         with quiet():
             self.network.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
-        settings = json.dumps({"labels": list(self.labels), **self.settings()}, ensure_ascii=False)
-        (folder / SETTINGS).write_text(settings, encoding="utf-8")
+        write_json(folder / SETTINGS, {"labels": list(self.labels), **self.settings()})
 
     def settings(self) -> dict[str, Any]:
         return {"max_length": self.max_length, "uniform": self.uniform}

@@ -21,15 +21,16 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from rashomon.audits.record import Audit, Judgement, MethodVerdict
-from rashomon.errors import UserError
 from rashomon.report.charts import draw
 from rashomon.report.drawing import Table
 from rashomon.report.examples import example_data
 from rashomon.report.export import findings_data, plain, slug, storable, tables, tidy
 from rashomon.report.scales import UNDEFINED, cell, colour_css, duration
 from rashomon.runs.files import write_bytes, write_json, write_parquet
+from rashomon.runs.folders import write_folder
 from rashomon.studies.base import Finding
 
+REPORT, FINDINGS, EXPLANATIONS, TABLES = "report.html", "findings.json", "explanations.parquet", "tables"
 SHORT = 12  # rows of a table that are shown without being asked for
 MOST = 60  # rows of a table that the page holds; the Parquet file has all
 _ASPECTS = {
@@ -94,29 +95,23 @@ def render(audit: Audit) -> str:
 def save_report(audit: Audit, out: Path) -> ReportFiles:
     """Write the page, ``findings.json``, ``explanations.parquet`` and ``tables/*.parquet`` into a folder.
 
-    Each file is written aside and renamed, the page last, so that a page is never without its numbers.
+    A folder with other files is refused; an earlier report in it is replaced whole.
     """
     out = Path(out)
     frames = tables(audit.findings)
     page = render(audit).encode("utf-8", "replace")  # half a surrogate pair in a text must not stop a report
-    written = ReportFiles(
-        out / "report.html",
-        out / "findings.json",
-        out / "explanations.parquet",
-        tuple(out / "tables" / f"{name}.parquet" for name in frames),
-    )
-    try:
-        (out / "tables").mkdir(parents=True, exist_ok=True)
-        for path, frame in zip(written.tables, frames.values(), strict=True):
-            write_parquet(path, storable(frame))
-        audit.explanations.save(written.explanations)
-        write_json(written.findings, findings_data(audit))
-        write_bytes(written.report, page)
-    except OSError as error:
-        raise UserError(
-            f"The report cannot be written to {out}: {error.strerror or error}; choose another folder."
-        ) from error
-    return written
+
+    def write(folder: Path) -> None:
+        (folder / TABLES).mkdir()
+        for name, frame in frames.items():
+            write_parquet(folder / TABLES / f"{name}.parquet", storable(frame))
+        audit.explanations.save(folder / EXPLANATIONS)
+        write_json(folder / FINDINGS, findings_data(audit))
+        write_bytes(folder / REPORT, page)
+
+    write_folder(out, "report", write)
+    stored = tuple(out / TABLES / f"{name}.parquet" for name in frames)
+    return ReportFiles(out / REPORT, out / FINDINGS, out / EXPLANATIONS, stored)
 
 
 # ---- findings

@@ -6,24 +6,30 @@ unfinished work is in no record yet.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import math
 import os
 import shutil
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rashomon.errors import UserError
+
 if TYPE_CHECKING:  # these take seconds to import, and listing runs does not need them
     import pandas as pd
     from torch import Tensor
 
 TEMPORARY = ".tmp"
+_FULL = {errno.ENOSPC, errno.EDQUOT}
+_FROM_OUTSIDE = (".DS_Store", "Thumbs.db", "desktop.ini")  # file managers leave these wherever one looks
 _CHECKSUM = "sha256"  # in the metadata of a safetensors file
 
 
@@ -41,6 +47,13 @@ def remove_strays(folder: Path) -> None:
             stray.unlink(missing_ok=True)  # it may have been in a folder that is gone already
 
 
+def files_of(folder: Path) -> Iterator[tuple[str, Path]]:
+    """All files below ``folder`` with their names in it, but for what file managers and NFS put there."""
+    for path in folder.rglob("*"):
+        if not path.is_dir() and path.name not in _FROM_OUTSIDE and not path.name.startswith(".nfs"):
+            yield path.relative_to(folder).as_posix(), path
+
+
 def write_bytes(path: Path, data: bytes) -> None:
     """Write aside, flush to disk, rename."""
     aside = aside_of(path)
@@ -53,6 +66,27 @@ def write_bytes(path: Path, data: bytes) -> None:
     except BaseException:
         aside.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def written_or_told(sentence: str) -> Iterator[None]:
+    """``sentence`` and the reason, where what is inside cannot be written."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, OSError) or disk_is_full(error):
+            reason = os.strerror(errno.ENOSPC) if disk_is_full(error) else getattr(error, "strerror", None)
+            raise UserError(f"{sentence}: {reason or error}; choose another place.") from error
+        raise
+
+
+def disk_is_full(error: BaseException) -> bool:
+    """Also when an error is told in other words: safetensors writes without Python and has an error of its own."""
+    if isinstance(error, OSError):
+        return error.errno in _FULL
+    if isinstance(error, UserError):
+        return error.__cause__ is not None and disk_is_full(error.__cause__)
+    return any(f"os error {number}" in str(error) for number in _FULL)
 
 
 def write_json(path: Path, data: Any) -> None:

@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from rashomon.errors import UserError
-from rashomon.runs.files import read_json
+from rashomon.runs.files import files_of, read_json
 
 META = "meta.json"  # the record of a finished run, written last
 _OWN = "sha256"  # the record's checksum of itself
-_FROM_OUTSIDE = (".DS_Store", "Thumbs.db", "desktop.ini")  # file managers leave these wherever one looks
 _SETTLED = 0.1  # seconds; a file's time has steps, and a change within one cannot be told by it
 
 _Seen = tuple[tuple[str, int, int, int, int], ...]
@@ -28,7 +27,7 @@ _sound: dict[Path, _Seen] = {}  # folders found sound by this process, and how t
 
 def sealed(meta: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """The record of ``folder`` with the checksums of its files and of itself."""
-    files = {name: _measure(path) for name, path in _files(folder) if name != META}
+    files = {name: _measure(path) for name, path in files_of(folder) if name != META}
     record = {**meta, "files": files}
     return {**record, _OWN: _checksum(record)}
 
@@ -51,7 +50,7 @@ def damage(folder: Path, kind: str, key: str) -> list[str]:
 
 
 def _compare(folder: Path, kind: str, key: str) -> Iterator[str]:
-    there = dict(_files(folder))
+    there = dict(files_of(folder))
     if META not in there:
         yield f"{META} is missing"
         return
@@ -94,12 +93,6 @@ def _checksum(record: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
 
 
-def _files(folder: Path) -> Iterator[tuple[str, Path]]:
-    for path in folder.rglob("*"):
-        if not path.is_dir() and path.name not in _FROM_OUTSIDE and not path.name.startswith(".nfs"):
-            yield path.relative_to(folder).as_posix(), path
-
-
 def _looks(folder: Path) -> _Seen:
-    found = [(name, path.stat()) for name, path in _files(folder)]
+    found = [(name, path.stat()) for name, path in files_of(folder)]
     return tuple(sorted((n, s.st_size, s.st_ino, s.st_mtime_ns, s.st_ctime_ns) for n, s in found))

@@ -30,6 +30,7 @@ from filelock import FileLock, Timeout
 
 from rashomon.errors import Caution, UserError
 from rashomon.runs.files import (
+    disk_is_full,
     intact_tensors,
     read_json,
     remove_strays,
@@ -48,7 +49,6 @@ SPEC = "spec.json"  # written by the store, like the record; a maker leaves thes
 _PARTIAL = ".partial"
 _DAMAGED, _TRASH = ".damaged", ".trash"
 _KEY = re.compile(r"[0-9a-f]{20}")
-_FULL = {errno.ENOSPC, errno.EDQUOT}
 _REFUSED = {
     errno.EACCES,
     errno.EPERM,
@@ -349,10 +349,12 @@ def disk_errors(root: Path) -> Iterator[None]:
     """A full disk or a store that may not be written is for the user to mend; other errors pass."""
     try:
         yield
-    except OSError as error:
-        if error.errno in _FULL:
-            raise _full(root) from error
-        if error.errno in _REFUSED and error.filename is not None:
+    except Exception as error:
+        if disk_is_full(error):
+            raise UserError(
+                f"The disk of the run store {root} is full; make room or choose another."
+            ) from error
+        if isinstance(error, OSError) and error.errno in _REFUSED and error.filename is not None:
             path = Path(os.fsdecode(error.filename))
             if path.is_relative_to(root) or root.is_relative_to(path):  # not a file of the maker's own
                 sentence = (
@@ -360,12 +362,3 @@ def disk_errors(root: Path) -> Iterator[None]:
                 )
                 raise UserError(sentence) from error
         raise
-    except Exception as error:
-        # safetensors writes without Python and has an error of its own for all that can go wrong
-        if any(f"os error {number}" in str(error) for number in _FULL):
-            raise _full(root) from error
-        raise
-
-
-def _full(root: Path) -> UserError:
-    return UserError(f"The disk of the run store {root} is full; make room or choose another.")
