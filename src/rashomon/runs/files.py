@@ -31,6 +31,10 @@ TEMPORARY = ".tmp"
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _FROM_OUTSIDE = (".DS_Store", "Thumbs.db", "desktop.ini")  # file managers leave these wherever one looks
 _CHECKSUM = "sha256"  # in the metadata of a safetensors file
+_OF_OTHERS: tuple[dict[str, str], ...] = (
+    {},
+    {"format": "pt"},
+)  # the metadata of transformers, which has none
 
 
 def aside_of(path: Path) -> Path:
@@ -143,7 +147,7 @@ def intact_tensors(path: Path) -> bool:
         tensors = load_file(path)
     except (OSError, SafetensorError, ValueError):
         return False
-    return _CHECKSUM not in metadata or metadata[_CHECKSUM] == _checksum(tensors)
+    return metadata in _OF_OTHERS or metadata.get(_CHECKSUM) == _checksum(tensors)
 
 
 def sync(path: Path) -> None:
