@@ -17,17 +17,10 @@ import torch
 
 from rashomon.errors import UserError
 from rashomon.experiments import adversaries
-from rashomon.experiments.adversaries import (
-    Member,
-    Outcome,
-    against_base,
-    prepare,
-    selecting,
-    sibling,
-    train_adversaries,
-)
+from rashomon.experiments.adversaries import Member, Outcome, sibling, train_adversaries
 from rashomon.experiments.context import Context
 from rashomon.experiments.subject import GIVEN, Subject
+from rashomon.experiments.trials import against_base, prepare, selecting
 from rashomon.models.build import load_model
 from rashomon.models.model_spec import ENCODERS, ModelSpec
 from rashomon.runs.files import write_parquet

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from rashomon.errors import UserError
-from rashomon.experiments.adversaries import prepare
 from rashomon.experiments.context import Context
 from rashomon.experiments.instance_search import Search
 from rashomon.experiments.subject import Subject
+from rashomon.experiments.trials import prepare
 from rashomon.measures.curves import bootstrap_area, height_at, normalised_area, shape_of
 from rashomon.runs.store import Store
 from rashomon.studies.adversary import AdversarySweep

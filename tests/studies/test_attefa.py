@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rashomon.experiments.adversaries import against_base, attention_on_evidence, content_rows, prepare
 from rashomon.experiments.subject import DatasetSpec
+from rashomon.experiments.trials import against_base, attention_on_evidence, content_rows, prepare
 from rashomon.measures.divergence import LN2
 from rashomon.models.build import build_model
 from rashomon.models.model_spec import ModelSpec

@@ -50,7 +50,7 @@ class HuggingFaceClassifier(Model):
         self.network, self.tokenizer = network, tokenizer
         self.labels = tuple(labels) if labels else _labels(network)
         self.traits = probe(network, tokenizer)
-        self.capabilities = self.traits.capabilities
+        self.capabilities = self.traits.capabilities | {"classes"}
         self.pad_id = int(tokenizer.pad_token_id)
         masks = (tokenizer.mask_token_id, tokenizer.unk_token_id, tokenizer.pad_token_id)
         self.mask_id = next(int(token) for token in masks if token is not None)
