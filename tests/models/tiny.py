@@ -99,7 +99,8 @@ def tiny_checkpoint(kind: str, folder: Path, labels: int = 2, pair: bool = False
 def wordpiece_tokenizer(kind: str) -> PreTrainedTokenizerFast:
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     tokens = special + WORDS + PIECES + [t for t in LETTERS if t not in WORDS] + [f"##{t}" for t in LETTERS]
-    vocabulary = {token: number for number, token in enumerate(tokens)}
+    # each once: a token that came twice would leave a gap, and the last id would have no embedding
+    vocabulary = {token: number for number, token in enumerate(dict.fromkeys(tokens))}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()

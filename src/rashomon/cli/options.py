@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields, replace
@@ -52,11 +53,18 @@ class StoreOptions:
     data_dir: File = option(None, "Folder with datasets as NAME/SPLIT.jsonl[.gz] (default: $RASHOMON_DATA).")
     workers: Number = option(None, "Trainings that run side by side (default: the number of cores).")
     backend: str = option("processes", "Where they run: processes, ray, dask or serial.")
+    trust_remote_code: bool = option(
+        False,
+        "Run program code that a checkpoint brings; only if you trust whoever wrote it.",
+        "--trust-remote-code",
+    )
 
     def context(self) -> Context:
         from rashomon.experiments.context import Context
         from rashomon.runs.store import Store
 
+        if self.trust_remote_code:
+            os.environ["RASHOMON_TRUST_REMOTE_CODE"] = "1"  # for worker processes too
         store = Store(self.store) if self.store else Store()
         return Context(store, self.data_dir, self.workers, self.backend)  # type: ignore[arg-type]
 

@@ -28,6 +28,7 @@ from rashomon.errors import UserError
 from rashomon.models.locate import locate
 from rashomon.models.model_spec import PRETRAINED
 from rashomon.models.seeding import seeded
+from rashomon.models.soundness import check_mismatches, check_numbers, check_tokeniser, reading, trusted
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +73,14 @@ def _require_on_hub(name: str) -> None:
 
 
 def _read(source: str, local: bool, seed: int | None, labels: tuple[str, ...]) -> Checkpoint:
-    try:
-        with quiet():
-            config = AutoConfig.from_pretrained(source, local_files_only=local)
-            tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=local)
-            network = _read_network(source, config, local, seed, labels)
-    except (ValueError, KeyError, ImportError, RuntimeError) as error:
-        raise UserError(f"{source} cannot be read as a text classifier: {_first_line(error)}") from error
-    except OSError as error:
-        if not Path(source).is_dir():
-            raise
-        raise UserError(f"{source} is not a complete checkpoint: {_first_line(error)}") from error
+    where: dict[str, Any] = {"local_files_only": local, "trust_remote_code": trusted()}
+    with quiet():
+        with reading(source, "configuration"):
+            config = AutoConfig.from_pretrained(source, **where)
+        with reading(source, "tokeniser"):
+            tokenizer = AutoTokenizer.from_pretrained(source, **where)
+        with reading(source, "text classifier"):
+            network = _read_network(source, config, where, seed, labels)
     if not tokenizer.is_fast:
         raise UserError(
             f"The tokeniser of {source} cannot say where its tokens stand in the text; "
@@ -90,11 +88,12 @@ def _read(source: str, local: bool, seed: int | None, labels: tuple[str, ...]) -
         )
     if tokenizer.pad_token_id is None:
         raise UserError(f"The tokeniser of {source} has no padding token; set one and save it again.")
+    check_tokeniser(source, tokenizer, network)
     return Checkpoint(network, tokenizer)
 
 
 def _read_network(
-    source: str, config: PreTrainedConfig, local: bool, seed: int | None, labels: tuple[str, ...]
+    source: str, config: PreTrainedConfig, where: dict[str, Any], seed: int | None, labels: tuple[str, ...]
 ) -> PreTrainedModel:
     if config.problem_type == "multi_label_classification":
         raise UserError(
@@ -112,13 +111,15 @@ def _read_network(
         network, info = AutoModelForSequenceClassification.from_pretrained(
             source,
             config=config,
-            local_files_only=local,
+            **where,
             attn_implementation="eager",  # the fused kernels do not tell their weights
             dtype=torch.float32,
             output_loading_info=True,
             **options,
         )
     _check_complete(source, network, info, fresh_head=seed is not None)
+    check_mismatches(source, network, info)
+    check_numbers(source, network)
     return cast(PreTrainedModel, network.eval())
 
 
@@ -147,7 +148,3 @@ def quiet() -> Iterator[None]:
         logging.set_verbosity(level)
         if bars:
             logging.enable_progress_bar()
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".") + "."
