@@ -40,8 +40,7 @@ from rashomon.training.settings import TrainingSpec
 
 def padded(rows: Rows, index: Tensor) -> Batch:
     """The examples at ``index``, padded to the longest of all."""
-    whole = rows.whole
-    return Batch(whole.ids[index], whole.mask[index], whole.segments[index], whole.positions[index])
+    return rows.whole.rows(index)
 
 
 def plain(model: Model, batch: Batch) -> Output:

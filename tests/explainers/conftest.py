@@ -11,7 +11,7 @@ import pytest
 
 from rashomon.data.example import Example
 from rashomon.explainers import Engine, Job
-from rashomon.explainers.explaining import predictions
+from rashomon.explainers.explaining import predicted, whole_logits
 from rashomon.models import Model, ModelSpec, build_model, load_model
 from tests.models.tiny import PAIRS, SINGLES, dataset, tiny_checkpoint
 
@@ -48,9 +48,9 @@ def jobs(families: Families) -> Jobs:
         model = families(name, pair)
         engine = Engine(model, int(str(settings.pop("token_budget", 4096))))
         encodings = model.encode(examples or (PAIRS if pair else SINGLES))
-        told = predictions(engine, encodings)
-        values: dict[str, object] = {"targets": told.argmax(1), "space": "logit", "seed": 0, **settings}
-        return Job(engine=engine, encodings=encodings, probabilities=told, **values)  # type: ignore[arg-type]
+        targets = predicted(model, whole_logits(engine, encodings))
+        values: dict[str, object] = {"targets": targets, "space": "logit", "seed": 0, **settings}
+        return Job(engine=engine, encodings=encodings, **values)  # type: ignore[arg-type]
 
     return make
 

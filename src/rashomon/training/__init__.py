@@ -1,6 +1,6 @@
 """One loop, small objectives, small callbacks, and one kind of run."""
 
-from rashomon.training import adversarial  # registers the adversaries
+from rashomon.training import adversarial, regularisers  # registers their objectives
 from rashomon.training.callbacks import Callback, Listener, callbacks
 from rashomon.training.loop import History, fit
 from rashomon.training.objectives import CrossEntropy, Objective, make_objective, objectives
@@ -24,6 +24,7 @@ __all__ = [
     "fit",
     "make_objective",
     "objectives",
+    "regularisers",
     "train",
     "training_run",
 ]
