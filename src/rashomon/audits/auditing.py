@@ -16,7 +16,7 @@ from rashomon.audits.trial import TRIAL, WITHOUT_TRAINING, attention_trial
 from rashomon.audits.verdicts import overall, verdicts
 from rashomon.data import Dataset, Example, words_of
 from rashomon.data.rationales import has_rationale, marks_of
-from rashomon.errors import UserError, unknown_name
+from rashomon.errors import DoesNotFit, UserError, unknown_name
 from rashomon.experiments.context import Context
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.testimony import METHODS, Ask, about_stored, answerable, background, draw
@@ -136,7 +136,7 @@ def _carry_out(
             else:
                 try:
                     findings.append(study.run(context))
-                except UserError as error:
+                except DoesNotFit as error:  # a full disk or a dead worker ends the audit
                     warnings.append(f"{name} was left out: {error}")
             advance(1, name)
     if not findings:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 
-from rashomon.errors import UserError, unknown_name
+from rashomon.errors import DoesNotFit, unknown_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,4 +102,4 @@ def require_labels(examples: Sequence[Example], what: str) -> None:
     """Refuse examples without labels, for the parts that cannot do without."""
     missing = next((example.id for example in examples if example.label is None), None)
     if missing is not None:
-        raise UserError(f"{what} needs labels, and example {missing!r} has none.")
+        raise DoesNotFit(f"{what} needs labels, and example {missing!r} has none.")

@@ -21,7 +21,7 @@ from torch import Tensor
 from rashomon.data import Example
 from rashomon.data.batches import Batch
 from rashomon.data.example import fingerprint
-from rashomon.errors import UserError
+from rashomon.errors import DoesNotFit, UserError
 from rashomon.experiments.context import Context
 from rashomon.experiments.trials import max_attention, with_ids
 from rashomon.measures.divergence import tvd
@@ -90,7 +90,7 @@ def _make_chunk(
 def decodable(model: Model) -> AttentionClassifier:
     """Refuses models whose output is not read from token vectors weighted by one attention."""
     if not isinstance(model, AttentionClassifier):
-        raise UserError("This trial puts other weights on fixed token vectors: it needs a built-in model.")
+        raise DoesNotFit("This trial puts other weights on fixed token vectors: it needs a built-in model.")
     return model
 
 

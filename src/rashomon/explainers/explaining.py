@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rashomon.data.batches import Encoding
 from rashomon.data.example import Example
-from rashomon.errors import UserError
+from rashomon.errors import DoesNotFit, UserError
 from rashomon.explainers.base import Explainer, Floats, Job, Scores, make_explainer
 from rashomon.explainers.collection import Explanations
 from rashomon.explainers.engine import Engine
@@ -53,7 +53,7 @@ def explain(
     asked = [make_explainer(method).suited(model) for method in methods]
     for explainer in asked:
         if reason := explainer.refusal(model):
-            raise UserError(f"{explainer.label} cannot explain this model: {reason}.")
+            raise DoesNotFit(f"{explainer.label} cannot explain this model: {reason}.")
     given = as_examples(examples)
     _check(model, given, seed, targets)
     encodings = model.encode(given)

@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from rashomon.errors import UserError
+from rashomon.errors import DoesNotFit, UserError
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions, Matrix, Plot, Series
 from rashomon.experiments.summaries import (
@@ -67,7 +67,7 @@ class Agreement(Study):
         heard = hear(context, self.ask, extra=(FLOOR,))
         methods = [m for m in heard[0].told.methods if m != FLOOR]
         if len(methods) < 2:
-            raise UserError("Agreement needs at least two methods that can explain the model.")
+            raise DoesNotFit("Agreement needs at least two methods that can explain the model.")
         instances = pd.concat([agreement_table(t, self.measures) for t in heard], ignore_index=True)
         summary = summarise_pairs(instances)
         main = headline(HEADLINE, self.measures)

@@ -17,7 +17,7 @@ import torch
 
 from rashomon.data import Dataset, Example
 from rashomon.data.example import require_labels
-from rashomon.errors import UserError
+from rashomon.errors import DoesNotFit
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions
 from rashomon.experiments.subject import Subject
@@ -47,13 +47,13 @@ class Necessity(AttentionStudy):
 
     def run(self, context: Context) -> Finding:
         if self.subject.checkpoint is not None:
-            raise UserError("Necessity trains the model anew with uniform attention: give a model to train.")
+            raise DoesNotFit("Necessity trains the model anew with uniform attention: give a model to train.")
         if self.subject.model.weights == "uniform":
-            raise UserError("The model's attention is uniform already, so there is nothing to compare.")
+            raise DoesNotFit("The model's attention is uniform already, so there is nothing to compare.")
         data = context.dataset(self.subject.dataset)
         require_labels(data[self.split], "Necessity")
         if not data[self.split]:
-            raise UserError(f"The {self.split} split of {data.name} is empty, so nothing can be compared.")
+            raise DoesNotFit(f"The {self.split} split of {data.name} is empty, so nothing can be compared.")
         variants = {"learned": self.base, "uniform": uniform_twin(self.base)}
         trained = dict(zip(variants, context.trained(list(variants.values())), strict=True))
         if not self.subject.model.is_builtin:
@@ -149,7 +149,7 @@ def _check_uniform(model: Model, example: Example) -> None:
     with evaluating(model), torch.inference_mode():
         layers = model(model.collate(model.encode([example]))).layers
     if layers is None or not all(map(is_uniform, layers)):
-        raise UserError("The self-attention of this network cannot be made uniform from outside.")
+        raise DoesNotFit("The self-attention of this network cannot be made uniform from outside.")
 
 
 def _summary(seeds: pd.DataFrame, known: Mapping[str, float]) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from rashomon.errors import UserError
+from rashomon.errors import DoesNotFit, UserError
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions
 from rashomon.experiments.summaries import number, ranked_rows, spread_by_method, summarise_by
@@ -137,7 +137,7 @@ def _among_stored(heard: list[Testimony], notes: list[str]) -> list[pd.DataFrame
                 parts.append(_compared(turn, SAMPLING, first.by_method(method), second.by_method(method)))
     parts = [part for part in parts if len(part)]
     if not parts:
-        raise UserError(
+        raise DoesNotFit(
             "The noise ceiling compares a method with itself: stored explanations must hold the same texts "
             "explained twice, under two seeds or of two models that predict the same classes."
         )

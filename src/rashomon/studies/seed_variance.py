@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import pandas as pd
 
-from rashomon.errors import UserError
+from rashomon.errors import DoesNotFit
 from rashomon.experiments.attention_bins import bin_violins, by_bin, overall, with_bins
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions
@@ -38,12 +38,12 @@ class SeedVariance(AttentionStudy):
 
     def run(self, context: Context) -> Finding:
         if self.subject.checkpoint is not None:
-            raise UserError("Seed variance trains the model anew from other seeds: give a model to train.")
+            raise DoesNotFit("Seed variance trains the model anew from other seeds: give a model to train.")
         context = selecting(context, [self.subject.dataset], self.selection)
         trial = prepare(context, [self.base], self.reading)[0]
         others = other_models(context, trial, self.other_seeds)
         if others.empty:
-            raise UserError("Seed variance needs at least one seed besides the base's.")
+            raise DoesNotFit("Seed variance needs at least one seed besides the base's.")
         worst = _largest(others, trial)
         bins = by_bin(worst, "jsd")
         return Finding(
