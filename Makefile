@@ -33,6 +33,10 @@ lint: $(READY)   ## ruff, mypy strict on src, the arrows between packages
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+docs: $(READY)   ## the documentation as a site in ./site, with a reference made from the docstrings
+	$(BIN)/mkdocs build --strict
+	@echo "The documentation is in site/index.html"
+
 format: $(READY) ## put the code into shape
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -44,4 +48,4 @@ benchmark: $(READY) ## ratios to the peers, each in one run
 	for script in benchmarks/*.py; do $(BIN)/python $$script; done
 
 clean:           ## remove what was made
-	rm -rf $(VENV) rashomon-report build dist src/*.egg-info
+	rm -rf $(VENV) rashomon-report site build dist src/*.egg-info

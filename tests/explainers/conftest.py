@@ -17,6 +17,7 @@ from tests.models.tiny import PAIRS, SINGLES, dataset, tiny_checkpoint
 
 BUILT_IN = ("bilstm", "gru", "cnn", "mlp", "transformer")
 CHECKPOINTS = ("bert", "distilbert", "roberta")
+ANSWERERS = ("bert-qa", "distilbert-qa", "roberta-qa")
 FAMILIES = (*BUILT_IN, *CHECKPOINTS)
 Families = Callable[..., Model]
 Jobs = Callable[..., Job]
@@ -31,6 +32,8 @@ def families(tmp_path_factory: pytest.TempPathFactory) -> Families:
     def get(name: str, pair: bool = False) -> Model:
         if name == "one-logit":
             return load_model(tiny_checkpoint("bert", folder / name, labels=1))
+        if name in ANSWERERS:
+            return load_model(tiny_checkpoint(name.removesuffix("-qa"), folder / name, answers=True))
         if name in CHECKPOINTS:
             path = folder / f"{name}-{pair}"
             return load_model(tiny_checkpoint(name, path, labels=3 if pair else 2, pair=pair))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rashomon.cli.groups import takes
 from rashomon.cli.options import DataOptions, ModelOptions, OutputOptions, StoreOptions
 from rashomon.cli.output import Printer
+
+if TYPE_CHECKING:
+    from rashomon.training import Trained
 
 
 @takes
@@ -30,15 +34,21 @@ def command(
 
       rashomon train --dataset sst --model bilstm --data-dir DIR --seed 0 --seed 1
 
+      rashomon train --dataset qed --model minilm --max-length 256 --data-dir DIR
+
       rashomon train --data reviews.csv --text-column body --label-column stars --model minilm
     """
-    from rashomon.runs.folders import check_folder
-
     printer = Printer(output)
     if out is not None:
+        from rashomon.runs.folders import check_folder
+
         check_folder(out, "model")
+    from rashomon.training.train import default_training
+
     context = store.context()
-    subject = model.subject(data.spec())
+    spec = data.spec()
+    dataset = context.dataset(spec)
+    subject = model.subject(spec, usual=lambda chosen: default_training(chosen, dataset))
     trained = context.models(subject)
     folders = context.folders(subject)
     if out is not None:
@@ -50,13 +60,22 @@ def command(
         printer.plain(
             f"seed {seed}: best epoch {done.history.best} of {len(done.history.records)}, kept in {folder}"
         )
-    figures = ["accuracy", "f1", "roc-auc", "loss"]
+    figures = _figures(trained)
     printer.table(
-        f"{subject.model.name} on {context.dataset(subject.dataset).name}",
+        f"{subject.model.name} on {dataset.name}",
         ["seed", "split", *figures],
-        [[row["seed"], row["split"], *[row[figure] for figure in figures]] for row in rows],
+        [[row["seed"], row["split"], *[row.get(figure, math.nan) for figure in figures]] for row in rows],
+        keep=3,
     )
-    printer.document({"runs": [str(folder) for folder in folders], "scores": rows})
+    printer.warnings(dataset.notes)
+    folders_kept = [str(folder) for folder in folders]
+    printer.document({"runs": folders_kept, "scores": rows, "warnings": list(dataset.notes)})
+
+
+def _figures(trained: list[Trained]) -> list[str]:
+    """What the splits were scored by: first the figures of the task, then the loss and what the objective adds."""
+    scored = (figure for done in trained for scores in done.scores.values() for figure in scores)
+    return list(dict.fromkeys((*trained[0].model.task.figures, *scored)))
 
 
 def _copy(folders: list[Path], seeds: tuple[int, ...], out: Path) -> None:

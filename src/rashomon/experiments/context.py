@@ -32,7 +32,7 @@ from rashomon.runs.specifications import Plain
 from rashomon.runs.store import Store
 from rashomon.training.loop import History
 from rashomon.training.run import MODEL, Trained, TrainingRun, read_history
-from rashomon.training.train import training_run
+from rashomon.training.train import default_training, training_run
 
 EXPLANATIONS = "explanations.parquet"
 
@@ -124,7 +124,8 @@ class Context:
         return self.make([run.key() for run in runs], kind, [run.make for run in runs])
 
     def _runs(self, subject: Subject) -> list[TrainingRun]:
-        data, how = self.dataset(subject.dataset), subject.how_trained
+        data = self.dataset(subject.dataset)
+        how = subject.training or default_training(subject.model, data)
         return [
             training_run(subject.model, data, how, seed, subject.objective, subject.callbacks)
             for seed in subject.seeds

@@ -29,9 +29,12 @@ UNKNOWN = "unknown"
 UNKNOWN_TARGET = -1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Explanation:
-    """One method on one example. Arrays run over all tokens, special ones included, and are read-only."""
+    """One method on one example: signed scores over its tokens, and everything that produced them.
+
+    Arrays run over all tokens, special ones included, and are read-only. A positive score speaks for the target.
+    """
 
     example_id: str
     text: str
@@ -55,7 +58,7 @@ class Explanation:
     warnings: tuple[str, ...] = ()
     unit: Unit = "token"
     merged_by: Merge | None = None
-    answer: tuple[int, int] | None = None  # first and last token of the explained span, where it is one
+    answer: tuple[int, int] | None = None  # first and last entry of the explained span, where it is one
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -75,6 +78,18 @@ class Explanation:
 
     def __len__(self) -> int:
         return len(self.tokens)
+
+    def __repr__(self) -> str:
+        from rashomon.explainers.display import printable, strongest  # it is made of records itself
+
+        said = ", ".join(f"{token} {score:+.3g}" for token, score in strongest(self)) or "nothing speaks"
+        about = f"{self.method} of {self.example_id!r}, {self.target_label}: {said}"
+        return printable(f"Explanation({about})")
+
+    def _repr_html_(self) -> str:
+        from rashomon.explainers.display import to_html_fragment
+
+        return to_html_fragment([self])
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Explanation):
@@ -156,8 +171,16 @@ def merge_words(explanation: Explanation, how: Merge = "sum") -> Explanation:
         scores=_merged(explanation.scores, starts, how),
         unit="word",
         merged_by=how,
+        answer=_answer_in_words(explanation, starts),
     )
     return words
+
+
+def _answer_in_words(explanation: Explanation, starts: Ints) -> tuple[int, int] | None:
+    if explanation.answer is None:
+        return None
+    first, last = np.searchsorted(starts, explanation.answer, side="right") - 1
+    return int(first), int(last)
 
 
 def _word_starts(explanation: Explanation) -> Ints:

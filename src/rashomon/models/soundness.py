@@ -35,7 +35,7 @@ def trusted() -> bool:
 
 @contextmanager
 def reading(source: str, part: str) -> Iterator[None]:
-    """Whatever transformers throws at a damaged ``part`` ("configuration", "weights"), as one sentence about it."""
+    """Whatever transformers throws at a ``part`` ("The tokeniser of ...") that is damaged, as one sentence."""
     try:
         yield
     except UserError:
@@ -119,7 +119,7 @@ def _sentence(source: str, part: str, error: Exception) -> str:
         )
     if isinstance(error, SafetensorError | EOFError) or "PytorchStreamReader" in text:
         return _unfinished(source, text)
-    return f"The {part} of {source} cannot be read: {text}"
+    return f"{part} cannot be read: {text}"
 
 
 def _unfinished(source: str, text: str) -> str:

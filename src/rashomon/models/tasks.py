@@ -45,6 +45,10 @@ class Task(ABC):
     keeps_positions: ClassVar[bool]  # whether tokens must be masked rather than taken out
 
     @abstractmethod
+    def check_example(self, example: Example) -> None:
+        """Refuse an example that asks for something else."""
+
+    @abstractmethod
     def targets(self, examples: Sequence[Example], encodings: Sequence[Encoding]) -> dict[str, Tensor]:
         """What training pulls towards, a tensor ``[N]`` by name; empty where an example has none."""
 
@@ -83,7 +87,7 @@ class Task(ABC):
         """Refuse a target that a user asked for and that is not there."""
 
 
-tasks: Registry[Task] = Registry("task")
+tasks: Registry[Task] = Registry("task", "tasks")
 
 
 class Classification(Task):
@@ -93,6 +97,12 @@ class Classification(Task):
     figures: ClassVar[tuple[str, ...]] = ("accuracy", "f1", "roc-auc")
     per_token: ClassVar[bool] = False
     keeps_positions: ClassVar[bool] = False
+
+    def check_example(self, example: Example) -> None:
+        if example.answers is not None:
+            raise UserError(
+                f"Example {example.id!r} is a question with its passage, and this model chooses between classes."
+            )
 
     def targets(self, examples: Sequence[Example], encodings: Sequence[Encoding]) -> dict[str, Tensor]:
         labels = [example.label for example in examples if example.label is not None]
@@ -130,6 +140,13 @@ class SpanPrediction(Task):
     figures: ClassVar[tuple[str, ...]] = ("f1", "exact-match")
     per_token: ClassVar[bool] = True
     keeps_positions: ClassVar[bool] = True
+
+    def check_example(self, example: Example) -> None:
+        if not example.is_pair:
+            raise UserError(
+                f"Example {example.id!r} has no passage, and this model looks for answers in one: "
+                "give a question with its passage."
+            )
 
     def targets(self, examples: Sequence[Example], encodings: Sequence[Encoding]) -> dict[str, Tensor]:
         if not all(example.answers for example in examples):

@@ -49,7 +49,7 @@ class Objective(ABC):
         return {"name": self.name, **to_plain(self)}
 
 
-objectives: Registry[type[Objective]] = Registry("objective")
+objectives: Registry[type[Objective]] = Registry("objective", "objectives", "rashomon.training")
 
 
 def make_objective(objective: str | Objective) -> Objective:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from rashomon.data.example import Dataset, Example, require_labels
-from rashomon.errors import DoesNotFit, UserError
+from rashomon.errors import DoesNotFit, unknown_name
 from rashomon.models.base import Model
 from rashomon.models.build import is_pretrained
 from rashomon.models.evaluator import rows_of, scores_of
@@ -16,11 +16,16 @@ from rashomon.models.model_spec import ModelSpec
 from rashomon.models.tasks import SPAN, task_of
 from rashomon.training.objectives import Objective, make_objective
 from rashomon.training.run import DatasetRows, NewModel, TrainingRun
-from rashomon.training.settings import FINE_TUNING, TrainingSpec
+from rashomon.training.settings import ANSWERING, FINE_TUNING, TrainingSpec
 
 
-def default_training(model: ModelSpec) -> TrainingSpec:
-    """The papers' settings: Adam at 1e-3 from scratch, AdamW with warm-up for what is pretrained."""
+def default_training(model: ModelSpec, data: Dataset | None = None) -> TrainingSpec:
+    """The papers' settings: Adam at 1e-3 from scratch, AdamW with warm-up for what is pretrained.
+
+    With questions as ``data``, small batches and more epochs: a head for answers has much to learn from few of them.
+    """
+    if data is not None and task_of(data) is SPAN:
+        return ANSWERING
     return FINE_TUNING if is_pretrained(model.name) else TrainingSpec()
 
 
@@ -53,9 +58,19 @@ def training_run(
 
 
 def train(model: str | ModelSpec, data: Dataset, *, seed: int = 0, **settings: Any) -> Model:
-    """Train a model by name and return it.
+    """Train a model and keep the epoch that is best on the dev split.
 
-    ``settings`` are fields of ``ModelSpec`` or ``TrainingSpec`` (``hidden=150``, ``epochs=5`` ...), and ``objective``.
+    Args:
+        model: ``"bilstm"``, ``"gru"``, ``"cnn"``, ``"mlp"``, ``"transformer"``, ``"minilm"``, ``"distilbert"``,
+            ``"bert"``, a checkpoint folder or a hub id to fine-tune, or a ``ModelSpec``.
+        data: a dataset with the splits ``train`` and ``dev``.
+        seed: decides the weights to begin with and the order of the examples; the same seed gives the same model.
+        settings: fields of ``ModelSpec`` (``hidden=150``) and of ``TrainingSpec`` (``epochs=5``), and ``objective``.
+
+    Returns:
+        The trained model. Its ``history`` has a record of every epoch: ``model.history.to_pandas()``.
+
+    Of models trained from scratch the defaults follow Wiegreffe & Pinter, *Attention is not not Explanation* (2019).
     """
     spec = ModelSpec(name=model) if isinstance(model, str) else model
     objective = settings.pop("objective", "cross-entropy")
@@ -63,14 +78,27 @@ def train(model: str | ModelSpec, data: Dataset, *, seed: int = 0, **settings: A
     for_training = {key: value for key, value in settings.items() if key not in for_model}
     unknown = sorted(set(for_training) - set(TrainingSpec.__dataclass_fields__))
     if unknown:
-        raise UserError(f"Neither a model nor a training has a setting {unknown[0]!r}.")
+        known = {*ModelSpec.__dataclass_fields__, *TrainingSpec.__dataclass_fields__, "objective"} - {"name"}
+        raise unknown_name("setting of a model or a training", unknown[0], known)
     spec = replace(spec, **for_model)
-    training = replace(default_training(spec), **for_training)
-    return training_run(spec, data, training, seed, objective).train().model
+    training = replace(default_training(spec, data), **for_training)
+    trained = training_run(spec, data, training, seed, objective).train()
+    trained.model.history = trained.history
+    return trained.model
 
 
 def evaluate(model: Model, data: Dataset, split: str = "test") -> dict[str, float]:
-    """The loss and the figures of a model on a split, labels matched with the model's classes by name."""
+    """How good a model is on a split of a dataset.
+
+    Args:
+        model: any model.
+        data: its labels are matched with the model's classes by name; where that is a guess, a warning says so.
+        split: the split to evaluate on.
+
+    Returns:
+        The loss, and the figures of the model's task: accuracy, F1 and ROC-AUC of classes; token F1 and exact match of
+        answers.
+    """
     require_targets(data, split, "Evaluation")
     notes: list[str] = []
     data = in_model_labels(data, model, notes)
