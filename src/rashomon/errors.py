@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
+from typing import Any
 
 
 class UserError(Exception):
@@ -19,6 +22,23 @@ class DoesNotFit(UserError):  # noqa: N818 - reads as what it says
 
 class Caution(UserWarning):
     """Work goes on, but the user should know: a run was damaged, a tokeniser hardly knows a word."""
+
+
+@contextmanager
+def cautions(heard: list[str]) -> Iterator[None]:
+    """Collect the cautions of what is done inside, which are shown as ever; a report should have them too."""
+    show = warnings.showwarning
+
+    def hear(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, Caution):
+            heard.append(str(message))
+        show(message, category, *where, **more)
+
+    warnings.showwarning = hear
+    try:
+        yield
+    finally:
+        warnings.showwarning = show
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:

@@ -169,6 +169,13 @@ def test_a_finding_on_the_papers_subject_gains_the_published_figures() -> None:
     ]
 
 
+def test_a_table_that_is_printed_twice_is_shown_once() -> None:
+    rows = pd.DataFrame([{"measure": "kendall", "first": "lime", "second": "attention", "mean": 0.3}])
+    table = with_published(finding("agreement", {"summary": rows})).tables["published"]
+    assert table["table"].unique().tolist() == ["6"]
+    assert len(table) == 15  # every pair of this dataset, also those that were not asked for
+
+
 @pytest.mark.parametrize(
     "settings",
     [

@@ -129,15 +129,14 @@ def command(
 
 def _compact(summary: pd.DataFrame) -> pd.DataFrame:
     """Mean and interval in one column, right after the names; how many there were comes behind."""
+    from rashomon.drawing.tables import figure_first
+
+    if {"mean", "low", "high"} <= set(summary.columns):
+        figures = [_figure(*row) for row in summary[["mean", "low", "high"]].itertuples(index=False)]
+        together = figure_first(summary).assign(mean=figures).rename(columns={"mean": FIGURE})
+        return together.drop(columns=["low", "high", "std"], errors="ignore")
     counts = [name for name in COUNTS if name in summary.columns]
-    if not {"mean", "low", "high"} <= set(summary.columns):
-        return summary[[name for name in summary.columns if name not in counts] + counts]
-    figures = [_figure(*row) for row in summary[["mean", "low", "high"]].itertuples(index=False)]
-    together = summary.assign(mean=figures).rename(columns={"mean": FIGURE})
-    names = list(together.columns[: list(together.columns).index(FIGURE)].drop(counts, errors="ignore"))
-    first = [*names, FIGURE, *counts]
-    dropped = {*first, "low", "high", "std"}
-    return together[first + [name for name in together.columns if name not in dropped]]
+    return summary[[name for name in summary.columns if name not in counts] + counts]
 
 
 def _figure_column(summary: pd.DataFrame) -> int:

@@ -41,9 +41,9 @@ TOKEN_BUDGET = 4096
 class Search:
     """How the other attention is looked for; the defaults are Jain & Wallace's."""
 
-    starts: int = 5
-    steps: int = 500
-    learning_rate: float = 0.01
+    starts: int = 5  # random places to begin from
+    steps: int = 500  # of gradient descent
+    learning_rate: float = 0.01  # of the descent
     tolerance: float = 0.01  # largest change of the output (TVD; for two classes that of the probability)
     penalty: float = 500.0  # on what exceeds it
     noise: float = 3.0  # of the random starts, in logits

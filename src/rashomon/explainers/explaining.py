@@ -24,9 +24,9 @@ from rashomon.explainers.request import (
     check_targets,
     chosen_explainers,
     chosen_targets,
-    require_model,
 )
 from rashomon.models.base import Model
+from rashomon.models.given import require_model
 from rashomon.models.tasks import Space
 from rashomon.progress import progress
 

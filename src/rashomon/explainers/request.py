@@ -16,17 +16,6 @@ Method: TypeAlias = "str | Explainer | type[Explainer]"
 Target: TypeAlias = "int | str | tuple[int, int]"
 
 
-def require_model(model: object) -> None:
-    """Refuse what is no model yet, with the way to make one of it."""
-    if isinstance(model, Model):
-        return
-    if isinstance(model, str):
-        raise UserError(f"{model!r} is a name; load the model with load_model, or train it with train.")
-    raise UserError(
-        f"A {type(model).__name__} is not a model here; make one of a network and its tokenizer with wrap."
-    )
-
-
 def chosen_explainers(model: Model, methods: Method | Iterable[Method]) -> list[Explainer]:
     """Every method that was asked for, once; one that this model cannot answer is refused."""
     if isinstance(methods, str | Explainer | type):

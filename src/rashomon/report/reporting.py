@@ -15,6 +15,7 @@ from rashomon.experiments.context import Context
 from rashomon.experiments.subject import GIVEN, Subject
 from rashomon.experiments.testimony import METHODS
 from rashomon.models.base import Model
+from rashomon.models.given import require_model
 from rashomon.models.model_spec import ModelSpec
 from rashomon.report.page import ReportFiles, render, save_report
 from rashomon.runs.files import write_bytes, written_or_told
@@ -84,6 +85,7 @@ def audit(
     Returns:
         A report that shows itself in a notebook and is saved by ``report.save("report.html")``.
     """
+    require_model(model)
     dataset = data if isinstance(data, Dataset) else _texts(data, split, model)
     context = Context(Store(Path(store)) if store is not None else Store(), given_model=model)
     subject = Subject(context.adopt(dataset), ModelSpec(), None, (seed,), checkpoint=GIVEN)

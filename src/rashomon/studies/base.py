@@ -202,9 +202,9 @@ class ExplanationStudy(Study):
 
     beside_stored: ClassVar[tuple[str, ...]] = ()  # fields of the subject that it needs even then
 
-    methods: tuple[str, ...] = METHODS
-    instances: int = 500
-    split: str = "test"
+    methods: tuple[str, ...] = METHODS  # whose explanations are studied (`rashomon list explainers`)
+    instances: int = 500  # how many texts are explained
+    split: str = "test"  # which split they are drawn from
     stored: str | None = None  # explanations made earlier or elsewhere (a Parquet file), instead of a model
 
     @classmethod

@@ -44,7 +44,7 @@ class Necessity(AttentionStudy):
     order: ClassVar[int] = 50
 
     subject: Subject = field(default_factory=lambda: Subject(seeds=(0, 1, 2)))
-    split: str = "test"
+    split: str = "test"  # which split the models are compared on
 
     @classmethod
     def for_audit(cls, asked: Ask) -> Study | None:

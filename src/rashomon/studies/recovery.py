@@ -63,8 +63,10 @@ class Recovery(ExplanationStudy):
     order: ClassVar[int] = 40
     beside_stored: ClassVar[tuple[str, ...]] = ("dataset",)
 
-    measures: tuple[str, ...] = MEASURES
-    ranking: Literal["magnitude", "signed"] = "magnitude"
+    measures: tuple[str, ...] = MEASURES  # of recovery, by name (`rashomon list measures`)
+    ranking: Literal["magnitude", "signed"] = (
+        "magnitude"  # whether a strong score against the class counts as evidence
+    )
 
     def fits(self, model: Model, data: Dataset) -> str | None:
         drawn = (draw(data, self.split, self.instances, seed) for seed in self.subject.seeds)

@@ -40,7 +40,7 @@ class SeedVariance(AttentionStudy):
     order: ClassVar[int] = 80
 
     other_seeds: tuple[int, ...] = OTHER_SEEDS  # beside the subject's first, which is the base's
-    selection: SelectionSplit = "dev"
+    selection: SelectionSplit = "dev"  # the split that picks a model's epoch: dev, or test as some papers did
     reading: Reading | None = None  # None: each head of an attention layer, the mean of a transformer's heads
 
     @classmethod
