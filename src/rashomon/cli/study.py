@@ -24,7 +24,7 @@ from rashomon.cli.options import (
     check_file,
     method_names,
 )
-from rashomon.cli.output import Printer, check_writable
+from rashomon.cli.output import Printer
 from rashomon.cli.study_help import print_settings
 from rashomon.errors import UserError
 
@@ -98,7 +98,9 @@ def command(
     if explanations is not None:
         check_file(explanations, "--explanations")
     if out is not None:
-        check_writable(out)
+        from rashomon.runs.folders import check_folder
+
+        check_folder(out, "report")
     from rashomon.papers import with_published
     from rashomon.studies import studies
 

@@ -19,7 +19,7 @@ import pandas as pd
 
 from rashomon.data import Dataset
 from rashomon.drawing.tables import SummaryTable, figure_first
-from rashomon.errors import UserError
+from rashomon.errors import DoesNotFit, UserError
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions, Matrix, Plot, Series
 from rashomon.experiments.judging import counted, too_few
@@ -102,7 +102,7 @@ class Agreement(ExplanationStudy):
         heard = hear(context, self.ask, extra=(FLOOR,))
         methods = [m for m in heard[0].told.methods if m != FLOOR]
         if len(methods) < 2:
-            raise UserError(ONE_METHOD)
+            raise DoesNotFit(ONE_METHOD)
         instances = pd.concat([agreement_table(t, self.measures) for t in heard], ignore_index=True)
         summary = summarise_pairs(instances)
         main = headline(HEADLINE, self.measures)

@@ -37,13 +37,8 @@ from rashomon.models.build import build_model, is_pretrained
 from rashomon.models.evaluator import predict, rows_of
 from rashomon.models.model_spec import ModelSpec
 from rashomon.models.tasks import LABEL
+from rashomon.runs.files import read_parquet, read_tensors, write_parquet, write_tensors
 from rashomon.runs.specifications import Plain
-from rashomon.runs.store import (
-    read_parquet,
-    read_tensors,
-    write_parquet,
-    write_tensors,
-)
 from rashomon.studies.base import ON_TRIAL, AttentionStudy, Finding, studies
 from rashomon.training.adversarial import ModelConsistentAdversary, Reading, outputs_of
 from rashomon.training.callbacks import Callback, Listener, RowsOf, callbacks

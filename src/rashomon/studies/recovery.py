@@ -16,7 +16,7 @@ import pandas as pd
 
 from rashomon.data import Dataset, Example
 from rashomon.data.rationales import has_rationale, marks_of, marks_of_tokens
-from rashomon.errors import UserError
+from rashomon.errors import DoesNotFit
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions
 from rashomon.experiments.judging import Ruling, against_chance
@@ -87,7 +87,7 @@ class Recovery(ExplanationStudy):
             notes += why
             parts += [self._instances(testimony.seed, told) for told in _by_method(usable)]
         if not parts:
-            raise UserError(f"Recovery has nothing to use of {data.name}: {' '.join(dict.fromkeys(notes))}")
+            raise DoesNotFit(f"Recovery has nothing to use of {data.name}: {' '.join(dict.fromkeys(notes))}")
         instances = pd.concat(parts, ignore_index=True)
         summary = against_floor(instances)
         main = headline(HEADLINE, self.measures)

@@ -13,7 +13,7 @@ from typing import ClassVar
 import pandas as pd
 
 from rashomon.data import Dataset
-from rashomon.errors import UserError
+from rashomon.errors import DoesNotFit
 from rashomon.experiments.attention_bins import bin_violins, by_bin, overall, with_bins
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions
@@ -64,7 +64,7 @@ class SeedVariance(AttentionStudy):
         trial = prepare(context, [self.base], self.reading)[0]
         others = other_models(context, trial, self.other_seeds)
         if others.empty:
-            raise UserError("Seed variance needs at least one seed besides the base's.")
+            raise DoesNotFit("Seed variance needs at least one seed besides the base's.")
         worst = _largest(others, trial)
         bins = by_bin(worst, "jsd")
         return self.finding(
