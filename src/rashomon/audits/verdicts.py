@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rashomon.audits.record import Judgement, MethodVerdict
-from rashomon.experiments.summaries import FLOOR, Row, capitalised, number, ranked_rows, summary_row
+from rashomon.experiments.summaries import FLOOR, Row, ranked_rows, summary_of
 from rashomon.experiments.testimony import samples
 from rashomon.measures.significance import HIERARCHICAL
 from rashomon.studies.base import Finding
 from rashomon.studies.erasure import FLOORS
 from rashomon.studies.noise_ceiling import MODEL, SAMPLING
+from rashomon.wording import capitalised, milliseconds, sample, with_interval
 
 CLOSE_TO_CEILING = 0.8  # share of a method's agreement with itself that counts as agreeing with others
 SOME_AGREEMENT = 0.3  # tau; below it a ceiling is too low to say anything, too
@@ -78,13 +79,12 @@ def _with_others(method: str, finding: Finding) -> Row | None:
         & (table["first"] != FLOOR)
         & (table["second"] != FLOOR)
     ].dropna(subset=["value"])
-    texts = own.groupby(["seed", "example"])["value"].mean()
-    groups = [group.to_numpy() for _, group in texts.groupby(level="seed")]
-    return dict(summary_row(groups)) if groups else None
+    texts = own.groupby(["seed", "example"])["value"].mean().reset_index()
+    return summary_of(texts, "value", (-1.0, 1.0)) if len(texts) else None
 
 
 def _counted(row: Row) -> str:
-    return f"{number(row)} (n = {int(row['n'])})"
+    return f"{with_interval(row)} ({sample(row['n'])})"
 
 
 def _family(findings: Mapping[str, Finding]) -> int:
@@ -160,9 +160,9 @@ def _faithfulness(method: str, findings: Mapping[str, Finding]) -> Judgement | N
     if method not in gone:
         return None
     row, floor = gone[method], gone.get(FLOOR)
-    text = f"comprehensiveness {number(row)}"
-    text += f", {number(floor)} for a random order" if floor else ""
-    text += f"; sufficiency {number(kept[method])}" if method in kept else ""
+    text = f"comprehensiveness {with_interval(row)}"
+    text += f", {with_interval(floor)} for a random order" if floor else ""
+    text += f"; sufficiency {with_interval(kept[method])}" if method in kept else ""
     tested = _tested("faithfulness", "erased", row, int(table["p_holm"].notna().sum()), text)
     if tested is not None or floor is None:
         return tested
@@ -184,7 +184,7 @@ def _tested(aspect: str, done: str, row: Row, family: int, text: str) -> Judgeme
         return Judgement(aspect, "unknown", "was not compared with a random order", text)
     if _too_few(row, family):
         return Judgement(
-            aspect, "unknown", "was tried on too few texts to tell", f"{text}, n = {int(row['n'])}"
+            aspect, "unknown", "was tried on too few texts to tell", f"{text}, {sample(row['n'])}"
         )
     if row["p_against_random"] < LEVEL:
         # It wins on its own and not among so many tests, which few texts or seeds can hardly bring about.
@@ -210,7 +210,9 @@ def _truth(method: str, findings: Mapping[str, Finding]) -> Judgement | None:
     if method not in found:
         return Judgement("truth", "unknown", "was not compared with the known tokens", "undefined")
     row, floor = found[method], found.get(FLOOR)
-    text = f"average precision {number(row)}" + (f", {number(floor)} for a random order" if floor else "")
+    text = f"average precision {with_interval(row)}" + (
+        f", {with_interval(floor)} for a random order" if floor else ""
+    )
     tested = _tested("truth", "found", row, int(table["p_holm"].notna().sum()), text)
     if tested is not None or floor is None:
         return tested
@@ -228,7 +230,7 @@ def _cost(method: str, costs: Mapping[str, float]) -> Judgement:
         return Judgement("cost", "unknown", "not timed", "undefined")
     rating = "good" if seconds < QUICK else "mixed" if seconds < SLOW else "poor"
     words = {"good": "quick", "mixed": "takes a moment", "poor": "slow"}[rating]
-    return Judgement("cost", rating, words, f"{seconds * 1000:.{0 if seconds >= 0.01 else 1}f} ms a text")
+    return Judgement("cost", rating, words, f"{milliseconds(seconds)} a text")
 
 
 def overall(judged: Sequence[MethodVerdict], findings: Mapping[str, Finding]) -> str:

@@ -16,6 +16,7 @@ from rich.table import Table
 from rashomon.cli.options import OutputOptions
 from rashomon.errors import UserError
 from rashomon.progress import show_progress
+from rashomon.wording import plain_cell
 
 FOLDED = 24  # what a column of words needs at least
 
@@ -45,7 +46,13 @@ class Printer:
         """As many of the columns as the screen is wide enough for, and the names of the others."""
         if not self.for_people:
             return
-        cells = [[_cell(value) for value in row] for row in rows]
+        cells = [
+            [
+                plain_cell(value, column).replace("[", "\\[")
+                for value, column in zip(row, columns, strict=True)
+            ]
+            for row in rows
+        ]
         shown = _fitting(columns, cells, self.console.width)
         table = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
         for number, column in enumerate(columns[:shown]):
@@ -71,15 +78,6 @@ def _fitting(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int)
         if used > width and number > 1:
             return number
     return len(columns)
-
-
-def _cell(value: object) -> str:
-    if isinstance(value, float):
-        if math.isnan(value):
-            return "undefined"
-        # Lambdas, learning rates and p-values of .0005 and .0008 are not both .001.
-        return f"{value:.3g}" if 0 < abs(value) < 0.01 else f"{value:.3f}"
-    return str(value).replace("[", "\\[")
 
 
 def _finite(value: Any) -> Any:

@@ -10,6 +10,7 @@ import typer
 from rashomon.cli.groups import takes
 from rashomon.cli.options import OutputOptions, StoreOptions
 from rashomon.cli.output import Printer
+from rashomon.wording import size
 
 app = typer.Typer(help="List, show and remove finished work.", no_args_is_help=True)
 Key = Annotated[str, typer.Argument(help="The run's key, or as much of it as is unambiguous.")]
@@ -30,7 +31,7 @@ def list_runs(store: StoreOptions, output: OutputOptions) -> None:
                 info.key,
                 info.kind,
                 info.created,
-                _size(info.bytes),
+                size(info.bytes),
                 "finished" if info.finished else "unfinished",
             )
             for info in infos
@@ -59,17 +60,9 @@ def remove_run(key: Key, store: StoreOptions, output: OutputOptions) -> None:
     """Remove a run from the store."""
     printer = Printer(output)
     info = store.context().store.remove(key)
-    printer.plain(f"removed {info.kind} {info.key} ({_size(info.bytes)})")
+    printer.plain(f"removed {info.kind} {info.key} ({size(info.bytes)})")
     printer.document({"removed": info.key})
 
 
 def _plain(info: Any) -> dict[str, Any]:
     return {name: str(v) if name in ("path", "created") else v for name, v in asdict(info).items()}
-
-
-def _size(size: float) -> str:
-    for unit in ("B", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}"
-        size /= 1000
-    return f"{size:.1f} GB"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import shlex
 import sys
 import time
@@ -25,6 +24,7 @@ from rashomon.cli.options import (
 )
 from rashomon.cli.output import Printer, check_writable
 from rashomon.errors import UserError
+from rashomon.wording import interval_column, with_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -105,17 +105,12 @@ def command(
 
 def _compact(summary: pd.DataFrame) -> pd.DataFrame:
     """Mean and interval in one column, so that a summary fits a screen."""
-    if not {"mean", "low", "high"} <= set(summary.columns):
+    if not {"mean", "low", "high", "interval"} <= set(summary.columns):
         return summary
-    figures = [_figure(*row) for row in summary[["mean", "low", "high"]].itertuples(index=False)]
-    together = summary.assign(mean=figures).rename(columns={"mean": "mean [95 %]"})
-    return together.drop(columns=["low", "high", "std"], errors="ignore")
-
-
-def _figure(mean: float, low: float, high: float) -> str:
-    if math.isnan(mean):
-        return "undefined"
-    return f"{mean:.3f}" if math.isnan(low) else f"{mean:.3f} [{low:.3f}, {high:.3f}]"
+    rows = summary[["mean", "low", "high", "interval"]].to_dict("records")
+    figures = [with_interval({str(key): value for key, value in row.items()}, digits=3) for row in rows]
+    together = summary.assign(mean=figures).rename(columns={"mean": interval_column(summary["interval"])})
+    return together.drop(columns=["low", "high", "interval", "std"], errors="ignore")
 
 
 def _check_alone(data: DataOptions, model: ModelOptions, seeds: int | None) -> None:

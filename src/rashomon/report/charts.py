@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from rashomon.experiments.figures import Distributions, Figure, Matrix
 from rashomon.report.drawing import Chart
 from rashomon.report.plots import plot
-from rashomon.report.scales import finite, number, shade
+from rashomon.report.scales import finite, shade
 from rashomon.report.violins import violins
+from rashomon.wording import number
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import Any
 from rashomon.audits.record import Audit
 from rashomon.explainers.display import LEVELS, Piece, by_example, pieces, prediction, strongest
 from rashomon.explainers.record import Explanation
-from rashomon.report.scales import number
+from rashomon.wording import number
 
 Spans = Sequence[tuple[int, int, int]]  # segment, start, end
 

@@ -26,9 +26,10 @@ from rashomon.report.charts import draw
 from rashomon.report.drawing import Table
 from rashomon.report.examples import example_data
 from rashomon.report.export import findings_data, plain, slug, storable, tables, tidy
-from rashomon.report.scales import UNDEFINED, cell, colour_css, duration
+from rashomon.report.scales import colour_css
 from rashomon.runs.store import write_bytes, write_json, write_parquet
 from rashomon.studies.base import Finding
+from rashomon.wording import DASH, cell, duration
 
 SHORT = 12  # rows of a table that are shown without being asked for
 MOST = 60  # rows of a table that the page holds; the Parquet file has all
@@ -157,9 +158,13 @@ def title_of(study: str) -> str:
 def _table(name: str, frame: pd.DataFrame, file: str) -> dict[str, Any]:
     flat = tidy(frame)
     numeric = tuple(pd.api.types.is_numeric_dtype(kind) for kind in flat.dtypes)
-    rows = tuple(tuple(cell(value) for value in row) for row in flat.head(MOST).itertuples(index=False))
+    names = [str(column) for column in flat.columns]
+    rows = tuple(
+        tuple(cell(value, name) for value, name in zip(row, names, strict=True))
+        for row in flat.head(MOST).itertuples(index=False)
+    )
     table = Table(
-        tuple(str(column).replace("_", " ") for column in flat.columns),
+        tuple(name.replace("_", " ") for name in names),
         rows,
         numeric,
         max(0, len(flat) - MOST),
@@ -261,4 +266,4 @@ _ENVIRONMENT = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_ENVIRONMENT.globals |= {"undefined_sign": UNDEFINED, "Unjudged": Judgement("", "unknown", "not judged", "")}
+_ENVIRONMENT.globals |= {"undefined_sign": DASH, "Unjudged": Judgement("", "unknown", "not judged", "")}

@@ -28,7 +28,8 @@ from rashomon.report.drawing import (
     x_axis,
     y_axis,
 )
-from rashomon.report.scales import Scale, finite, number
+from rashomon.report.scales import Scale, finite
+from rashomon.wording import number
 
 
 def plot(figure: Plot, name: str) -> Chart:

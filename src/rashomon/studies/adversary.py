@@ -32,10 +32,11 @@ from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Plot, Series
 from rashomon.experiments.instance_search import Search, search_all
 from rashomon.experiments.subject import Subject
-from rashomon.experiments.summaries import summary_row
+from rashomon.experiments.summaries import summary_of
 from rashomon.experiments.testimony import draw
 from rashomon.measures.classification import f1
 from rashomon.measures.curves import bootstrap_area, height_at, normalised_area, shape_of
+from rashomon.measures.divergence import LN2
 from rashomon.papers import published
 from rashomon.studies.base import AttentionStudy, Finding, configuration_of, studies
 from rashomon.training.adversarial import PUBLISHED_SCALE, ModelConsistentAdversary, Reading
@@ -182,8 +183,7 @@ def _points(instances: pd.DataFrame, trial: Trial) -> pd.DataFrame:
 
 def _point(kind: str, weight: float, label: str, part: pd.DataFrame, trial: Trial) -> dict[str, Any]:
     by_seed = [group for _, group in part.groupby("seed")]
-    changed = summary_row([group["tvd"].to_numpy() for group in by_seed])
-    moved = summary_row([group["jsd"].to_numpy() for group in by_seed])
+    changed, moved = summary_of(part, "tvd", (0.0, 1.0)), summary_of(part, "jsd", (0.0, LN2))
     scores = [_f1(group, trial) for group in by_seed] if label == "all" and kind != "instance" else []
     row: dict[str, Any] = {
         "kind": kind,
@@ -195,6 +195,7 @@ def _point(kind: str, weight: float, label: str, part: pd.DataFrame, trial: Tria
         "f1": float(np.mean(scores)) if scores else np.nan,
         "halved_tvd": changed["mean"] * PUBLISHED_SCALE,
     }
+    row["interval"] = moved["interval"]
     for figure, summary in (("tvd", changed), ("jsd", moved)):
         row |= {figure: summary["mean"]}
         row |= {f"{figure}_{name}": summary[name] for name in ("std", "low", "high")}

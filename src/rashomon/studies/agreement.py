@@ -20,10 +20,8 @@ from rashomon.experiments.figures import Distributions, Matrix, Plot, Series
 from rashomon.experiments.summaries import (
     FLOOR,
     Row,
-    capitalised,
     check_measures,
     headline,
-    number,
     ranked_rows,
     summarise_by,
 )
@@ -33,6 +31,7 @@ from rashomon.measures import measures
 from rashomon.measures.agreement import kendall_matrix
 from rashomon.measures.base import Floats, Ragged
 from rashomon.studies.base import Finding, Study, configuration_of, studies
+from rashomon.wording import capitalised, sample, with_interval
 
 HEADLINE = "kendall"
 MEASURES = (
@@ -156,10 +155,10 @@ def _verdict(summary: pd.DataFrame, methods: Sequence[str], measure: str) -> str
     word = "mostly agree" if overall >= 0.6 else "partly agree" if overall >= 0.3 else "hardly agree"
     said = f"The {len(methods)} methods {word}: mean {_named(measure)} {overall:.2f} over pairs"
     if len(rows) == 1:
-        return f"{capitalised(best['first'])} and {best['second']} {word}: {_named(measure)} {number(best)}."
+        return f"{capitalised(best['first'])} and {best['second']} {word}: {_named(measure)} {with_interval(best)}."
     return (
-        f"{said}, from {worst['first']} and {worst['second']} at {number(worst)} "
-        f"to {best['first']} and {best['second']} at {number(best)}."
+        f"{said}, from {worst['first']} and {worst['second']} at {with_interval(worst)} "
+        f"to {best['first']} and {best['second']} at {with_interval(best)}."
     )
 
 
@@ -187,7 +186,7 @@ def _matrix(summary: pd.DataFrame, methods: Sequence[str], names: Sequence[str])
 
 def _cell(row: Row) -> str:
     undefined = f", {int(row['undefined'])} undefined" if row["undefined"] else ""
-    return f"{number(row)}, n = {int(row['n'])}{undefined}"
+    return f"{with_interval(row)}, {sample(row['n'])}{undefined}"
 
 
 def _of_method(taus: pd.DataFrame, method: str) -> pd.DataFrame:

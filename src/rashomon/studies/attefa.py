@@ -16,7 +16,7 @@ attend apart are a proof that there is another attention, so they are set agains
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, ClassVar
 
@@ -37,9 +37,9 @@ from rashomon.experiments.adversaries import (
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions
 from rashomon.experiments.subject import DatasetSpec, Subject
-from rashomon.experiments.summaries import number, summary_row
+from rashomon.experiments.summaries import summary_row
 from rashomon.measures.divergence import LN2, attefa_score, tvd
-from rashomon.measures.significance import holm_bonferroni, permutation_test, summarise
+from rashomon.measures.significance import holm_bonferroni, permutation_test
 from rashomon.models.model_spec import ModelSpec
 from rashomon.papers import published
 from rashomon.studies.base import AttentionStudy, Finding, configuration_of, studies
@@ -53,6 +53,7 @@ from rashomon.training.adversarial import (
 )
 from rashomon.training.settings import TrainingSpec
 from rashomon.training.train import default_training
+from rashomon.wording import with_interval
 
 SEEDS = (10, 50, 257, 500231, 100078, 12504, 90754789, 8988812, 2)
 BASE = TrainingSpec(epochs=8, optimizer="adam", patience=None, select="roc-auc")
@@ -197,7 +198,7 @@ def _by_base(seeds: pd.DataFrame, trials: Sequence[Trial], pairs: pd.DataFrame) 
             shares = list(trial.on_evidence.values())
             row |= {"on_evidence": float(np.mean(shares)), "least_class": min(shares)}
         own = _rows_where(seeds, where | {"base": base})
-        row |= asdict(summarise(own["attefa"].to_numpy()))
+        row |= summary_row([own["attefa"].to_numpy()], bounds=(0.0, 1.0))
         if len(pairs):
             alike = _rows_where(pairs, where)
             alike = alike[(alike["base"] == base) | (alike["other"] == base)].sort_values("attefa")
@@ -212,7 +213,8 @@ def _summary(seeds: pd.DataFrame, bases: pd.DataFrame, trials: Sequence[Trial]) 
     for trial in {(trial.data.name, trial.subject.describe()): trial for trial in trials}.values():
         where = {"dataset": trial.data.name, "encoder": trial.subject.describe()}
         group, own = _rows_where(seeds, where), _rows_where(bases, where)
-        score = summary_row([part["attefa"].to_numpy() for _, part in group.groupby("base", sort=False)])
+        by_base = [part["attefa"].to_numpy() for _, part in group.groupby("base", sort=False)]
+        score = summary_row(by_base, bounds=(0.0, 1.0))  # adversaries of one base share its luck
         row: dict[str, Any] = where | {"bases": len(own), **score}
         row |= {name: value for name, value in published_figures(trial).items() if name == "published_attefa"}
         row |= {"gave_up": group["gave_up"].mean(), "base_f1": own["f1"].mean()}
@@ -272,15 +274,17 @@ def _verdict(summary: pd.DataFrame) -> str:
         over = (
             f"{low['n']} seeds" if low["bases"] == 1 else f"{low['bases']} bases and {low['n']} adversaries"
         )
-        told = f"{_words(low)}: AtteFa is {number(low)} over {over} ({_where(low)}, JSD {low['jsd']:.2f})"
+        told = (
+            f"{_words(low)}: AtteFa is {with_interval(low)} over {over} ({_where(low)}, JSD {low['jsd']:.2f})"
+        )
     else:
         words = _words(low)
         constant = (
             ", where most adversaries gave up and call nearly every text the same" if _gave_up(high) else ""
         )
         told = (
-            f"Attention is hardest to move with {_where(high)} (AtteFa {number(high)}{constant}) and easiest with "
-            f"{_where(low)} ({number(low)}). There, {words[0].lower()}{words[1:]}"
+            f"Attention is hardest to move with {_where(high)} (AtteFa {with_interval(high)}{constant}) and "
+            f"easiest with {_where(low)} ({with_interval(low)}). There, {words[0].lower()}{words[1:]}"
         )
     return f"{told}{_refuted(rows)}."
 

@@ -19,7 +19,7 @@ from rashomon.data.batches import Bools, Encoding
 from rashomon.errors import UserError
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Plot, Series
-from rashomon.experiments.summaries import FLOOR, against_floor, number, ranked_rows
+from rashomon.experiments.summaries import FLOOR, against_floor, ranked_rows
 from rashomon.experiments.testimony import Ask, Testimony, hear, is_signed, warnings_of
 from rashomon.explainers import Engine, Explanation, Explanations
 from rashomon.explainers.engine import Perturbation
@@ -28,6 +28,7 @@ from rashomon.measures.base import Floats, Ragged
 from rashomon.measures.erasure import ERASER_FRACTIONS, comprehensiveness, sufficiency, top_masks
 from rashomon.models.base import Model
 from rashomon.studies.base import Finding, Study, configuration_of, studies
+from rashomon.wording import with_interval
 
 FLOORS = (FLOOR, "trivial")
 
@@ -190,14 +191,15 @@ def _verdict(summary: pd.DataFrame) -> str:
         return "No method was tested."
     best, worst = rows[-1], rows[0]
     if len(rows) == 1:
-        return f"Erasing the top tokens of {best['method']} costs {number(best)} of the prediction's probability."
+        cost = with_interval(best)
+        return f"Erasing the top tokens of {best['method']} costs {cost} of the prediction's probability."
     floor = ranked_rows(gone[gone["method"] == FLOOR])
-    against = f", against {number(floor[0])} for a random order" if floor else ""
+    against = f", against {with_interval(floor[0])} for a random order" if floor else ""
     beaten = sum(row["p_holm"] < 0.05 for row in rows)
     tail = f" {beaten} of {len(rows)} methods beat the random order." if floor else ""
     return (
-        f"Erasing the top tokens costs the prediction most under {best['method']} ({number(best)}) and least "
-        f"under {worst['method']} ({number(worst)}){against}.{tail}"
+        f"Erasing the top tokens costs the prediction most under {best['method']} ({with_interval(best)}) and least "
+        f"under {worst['method']} ({with_interval(worst)}){against}.{tail}"
     )
 
 

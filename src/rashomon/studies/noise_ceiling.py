@@ -16,12 +16,13 @@ import pandas as pd
 from rashomon.errors import UserError
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions
-from rashomon.experiments.summaries import number, ranked_rows, spread_by_method, summarise_by
+from rashomon.experiments.summaries import ranked_rows, spread_by_method, summarise_by
 from rashomon.experiments.testimony import Ask, Testimony, hear, samples, warnings_of
 from rashomon.explainers import Explanations
 from rashomon.measures.agreement import kendall
 from rashomon.measures.base import Floats, Ragged
 from rashomon.studies.base import Finding, Study, configuration_of, studies
+from rashomon.wording import with_interval
 
 SAMPLING, MODEL = "another sampling seed", "another model seed"
 SHIFT = 1000  # how far the second sampling seed lies from the first
@@ -171,7 +172,9 @@ def _verdict(summary: pd.DataFrame) -> str:
     words = []
     for against, group in summary.groupby("against", sort=False):
         if rows := ranked_rows(group):
-            words.append(f"under {against} the least stable is {rows[0]['method']} at {number(rows[0])}")
+            words.append(
+                f"under {against} the least stable is {rows[0]['method']} at {with_interval(rows[0])}"
+            )
     if not words:
         return "Agreement of the methods with themselves is undefined on every text."
     return f"Agreement of each method with itself (Kendall tau): {'; '.join(words)}."

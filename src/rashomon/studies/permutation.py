@@ -25,13 +25,14 @@ from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions, Plot, Series
 from rashomon.experiments.instance_search import decodable
 from rashomon.experiments.subject import Subject
-from rashomon.experiments.summaries import number
+from rashomon.experiments.summaries import Row
 from rashomon.experiments.testimony import draw
 from rashomon.measures.divergence import tvd
 from rashomon.models.classifier import AttentionClassifier
 from rashomon.models.evaluator import evaluating, rows_of
 from rashomon.models.sequences import Layout
 from rashomon.studies.base import AttentionStudy, Finding, configuration_of, studies
+from rashomon.wording import with_interval
 
 TOKEN_BUDGET = 2048
 NOTICED = 0.1  # a median change of the output from which the verdict calls it noticed
@@ -140,12 +141,12 @@ def _plot(summary: pd.DataFrame) -> Plot:
     )
 
 
-def _verdict(row: dict[str, float], permutations: int, texts: int) -> str:
+def _verdict(row: Row, permutations: int, texts: int) -> str:
     if row["mean"] < NOTICED:
         words = "The output hardly notices where the attention lies, so the weights explain little of it"
     else:
         words = "The output depends on where the attention lies, which an explanation by attention needs"
     return (
-        f"{words}: shuffling the weights ({permutations} times a text) changes it by a median of {number(row)} "
+        f"{words}: shuffling the weights ({permutations} times a text) changes it by a median of {with_interval(row)} "
         f"on average ({texts} texts)."
     )

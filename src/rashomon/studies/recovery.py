@@ -22,10 +22,8 @@ from rashomon.experiments.figures import Distributions
 from rashomon.experiments.summaries import (
     FLOOR,
     against_floor,
-    capitalised,
     check_measures,
     headline,
-    number,
     ranked_rows,
     spread_by_method,
 )
@@ -35,6 +33,7 @@ from rashomon.explainers.record import UNKNOWN_TARGET
 from rashomon.measures import measures
 from rashomon.measures.base import Floats, Ints, Ragged
 from rashomon.studies.base import Finding, Study, configuration_of, studies
+from rashomon.wording import capitalised, with_interval
 
 MEASURES = (
     "average-precision",
@@ -177,14 +176,16 @@ def _verdict(summary: pd.DataFrame, measure: str) -> str:
     floor = ranked_rows(table[table["method"] == FLOOR])
     beaten = sum(row["p_holm"] < 0.05 for row in rows)
     against = (
-        f"; a random order reaches {number(floor[0])}, which {beaten} of {len(rows)} beat" if floor else ""
+        f"; a random order reaches {with_interval(floor[0])}, which {beaten} of {len(rows)} beat"
+        if floor
+        else ""
     )
     named = measure.replace("-", " ")
     if len(rows) == 1:
-        return f"{capitalised(best['method'])} finds the known tokens with {named} {number(best)}{against}."
+        return f"{capitalised(best['method'])} finds the known tokens with {named} {with_interval(best)}{against}."
     return (
-        f"The known tokens are found best by {best['method']} ({named} {number(best)}) and worst by "
-        f"{worst['method']} ({number(worst)}){against}."
+        f"The known tokens are found best by {best['method']} ({named} {with_interval(best)}) and worst by "
+        f"{worst['method']} ({with_interval(worst)}){against}."
     )
 
 
