@@ -5,6 +5,8 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
+from statsmodels.stats.contingency_tables import mcnemar
+from statsmodels.stats.multitest import multipletests
 
 from rashomon.errors import UserError
 from rashomon.measures import significance as sig
@@ -57,7 +59,10 @@ def test_mcnemar_is_a_binomial_test_on_the_disagreements() -> None:
     assert result.n == 55
     assert result.difference == pytest.approx(9 / 55)
     assert result.p == pytest.approx(stats.binomtest(3, 15).pvalue)
+    theirs = mcnemar([[40, 12], [3, 0]], exact=True)
+    assert (result.statistic, result.p) == pytest.approx((theirs.statistic, theirs.pvalue))
     assert sig.mcnemar_test([1, 0], [1, 0]).p == 1.0
+    assert sig.mcnemar_test([1, 0], [0, 1]).p == 1.0
 
 
 def test_holm_by_hand_with_an_undefined_test() -> None:
@@ -66,6 +71,15 @@ def test_holm_by_hand_with_an_undefined_test() -> None:
     assert family.rejected.tolist() == [True, False, False, False]
     assert (family.n, family.undefined) == (3, 1)
     assert sig.holm_bonferroni([math.nan]).n == 0
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 40])
+def test_holm_equals_statsmodels(count: int) -> None:
+    p = np.random.default_rng(count).beta(0.3, 2.0, size=count).round(2)  # with ties
+    rejected, adjusted, _, _ = multipletests(p, 0.05, method="holm")
+    family = sig.holm_bonferroni(p)
+    np.testing.assert_allclose(family.p, adjusted)
+    assert family.rejected.tolist() == rejected.tolist()
 
 
 def test_user_mistakes_are_one_sentence() -> None:
