@@ -35,12 +35,13 @@ from rashomon.experiments.subject import Subject
 from rashomon.experiments.summaries import summary_of
 from rashomon.experiments.testimony import draw
 from rashomon.measures.classification import f1
-from rashomon.measures.curves import bootstrap_area, height_at, normalised_area, shape_of
+from rashomon.measures.curves import bootstrap_area, height_at, normalised_area, points_between, shape_of
 from rashomon.measures.divergence import LN2
 from rashomon.papers import published
 from rashomon.studies.base import AttentionStudy, Finding, configuration_of, studies
 from rashomon.training.adversarial import PUBLISHED_SCALE, ModelConsistentAdversary, Reading
 from rashomon.training.settings import TrainingSpec
+from rashomon.wording import decimal, interval_words, with_interval
 
 SAME_F1 = 0.03  # an adversary this close to the base predicts as well
 LAMBDAS = (0.0, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 0.1, 1.0)
@@ -220,8 +221,9 @@ def _curve(points: pd.DataFrame, instances: pd.DataFrame) -> pd.DataFrame:
         area = normalised_area(mine["jsd"].to_numpy(), mine["tvd"].to_numpy())
         low, high = bootstrap_area(moved, changed)
         row = {"class": label, "points": len(mine), "n": moved.shape[1], "area": area}
-        ranges = (float(np.ptp(mine[figure].to_numpy())) for figure in ("tvd", "jsd"))
-        row |= {"low": low, "high": high, "shape": shape_of(low, high, *ranges)}
+        places = mine["jsd"].to_numpy(), mine["tvd"].to_numpy()
+        row |= {"between": points_between(places[0]), "low": low, "high": high, "interval": "95 %"}
+        row["shape"] = shape_of(low, high, *places)
         row |= {"least_tvd": mine["tvd"].min(), "most_tvd": mine["tvd"].max(), "most_jsd": mine["jsd"].max()}
         rows.append(row | _under(points, mine, label))
     return pd.DataFrame(rows)
@@ -278,7 +280,8 @@ def _figures(points: pd.DataFrame, sweep: pd.DataFrame) -> tuple[Plot, ...]:
                 "distance of attention from the base (JSD, at most ln 2)",
                 "distance of predictions (TVD)",
                 tuple(series),
-                "Lower and further right is a better adversary. Means over texts; the band is their 95 % interval.",
+                "Lower and further right is a better adversary. Means over texts; the band is their "
+                f"{interval_words(of_class['interval'])}.",
             )
         )
     return tuple(plots)
@@ -296,9 +299,10 @@ def _verdict(points: pd.DataFrame, curve: pd.DataFrame, best: pd.DataFrame, floo
         "concave": "the curve is concave: already small moves of attention cost predictions",
         "flat": "the curve is flat: moving attention costs next to nothing",
         "undecided": "the texts do not decide whether the curve is convex or concave",
-        "undefined": "the curve has too few points or no range to have a shape",
+        "straight": "the curve is straight: attention moves in proportion to what it costs",
+        "undefined": "the curve has no points between its ends, or no range, and so no shape",
     }[str(row["shape"])]
-    area = "" if np.isnan(row["area"]) else f" (area {row['area']:.2f} [{row['low']:.2f}, {row['high']:.2f}])"
+    area = "" if np.isnan(row["area"]) else f" (area {with_interval({**row, 'mean': row['area']})})"
     if best.empty and not points["lambda"].max() > 0:
         found = "no lambda above 0 asked the adversary to move attention"
     elif best.empty:
@@ -309,15 +313,15 @@ def _verdict(points: pd.DataFrame, curve: pd.DataFrame, best: pd.DataFrame, floo
     else:
         found = _found(best.iloc[0])
     seeds = points[(points["kind"] == "seed") & (points["class"] == "all")]
-    normal = f"; other seeds alone move it by {seeds['jsd'].mean():.2f}" if len(seeds) else ""
+    normal = f"; other seeds alone move it by {decimal(seeds['jsd'].mean())}" if len(seeds) else ""
     return f"{found[0].upper()}{found[1:]}; {shape}{area}{normal}."
 
 
 def _found(best: pd.Series[Any]) -> str:
-    told = f"JSD {best['jsd']:.2f}, TVD {best['tvd']:.3f}"
+    told = f"JSD {decimal(best['jsd'])}, TVD {decimal(best['tvd'], 3)}"
     if np.isnan(best["base_f1"]) or np.isnan(best["f1"]):
         return f"an adversary attends elsewhere ({told}; how well it predicts needs labels)"
-    told = f"F1 {best['f1']:.3f} (base {best['base_f1']:.3f}), {told}"
+    told = f"F1 {decimal(best['f1'], 3)} (base {decimal(best['base_f1'], 3)}), {told}"
     if best["base_f1"] - best["f1"] <= SAME_F1:
         return (
             f"an adversary attends elsewhere and predicts as well ({told}), so the base's attention is not the "

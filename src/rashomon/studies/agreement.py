@@ -31,7 +31,7 @@ from rashomon.measures import measures
 from rashomon.measures.agreement import kendall_matrix
 from rashomon.measures.base import Floats, Ragged
 from rashomon.studies.base import Finding, Study, configuration_of, studies
-from rashomon.wording import capitalised, sample, with_interval
+from rashomon.wording import capitalised, decimal, sample, with_interval
 
 HEADLINE = "kendall"
 MEASURES = (
@@ -153,7 +153,7 @@ def _verdict(summary: pd.DataFrame, methods: Sequence[str], measure: str) -> str
     best, worst = rows[-1], rows[0]
     overall = sum(row["mean"] for row in rows) / len(rows)
     word = "mostly agree" if overall >= 0.6 else "partly agree" if overall >= 0.3 else "hardly agree"
-    said = f"The {len(methods)} methods {word}: mean {_named(measure)} {overall:.2f} over pairs"
+    said = f"The {len(methods)} methods {word}: mean {_named(measure)} {decimal(overall)} over pairs"
     if len(rows) == 1:
         return f"{capitalised(best['first'])} and {best['second']} {word}: {_named(measure)} {with_interval(best)}."
     return (

@@ -53,7 +53,7 @@ from rashomon.training.adversarial import (
 )
 from rashomon.training.settings import TrainingSpec
 from rashomon.training.train import default_training
-from rashomon.wording import with_interval
+from rashomon.wording import decimal, with_interval
 
 SEEDS = (10, 50, 257, 500231, 100078, 12504, 90754789, 8988812, 2)
 BASE = TrainingSpec(epochs=8, optimizer="adam", patience=None, select="roc-auc")
@@ -139,7 +139,7 @@ class Attefa(AttentionStudy):
             if accuracy is not None and accuracy < chance + 0.1:
                 where = f"{trial.data.name} with {trial.subject.describe()}"
                 found.append(
-                    f"The base model of {where} is hardly better than chance (accuracy {accuracy:.2f})."
+                    f"The base model of {where} is hardly better than chance (accuracy {decimal(accuracy)})."
                 )
         return tuple(found)
 
@@ -274,9 +274,7 @@ def _verdict(summary: pd.DataFrame) -> str:
         over = (
             f"{low['n']} seeds" if low["bases"] == 1 else f"{low['bases']} bases and {low['n']} adversaries"
         )
-        told = (
-            f"{_words(low)}: AtteFa is {with_interval(low)} over {over} ({_where(low)}, JSD {low['jsd']:.2f})"
-        )
+        told = f"{_words(low)}: AtteFa is {with_interval(low)} over {over} ({_where(low)}, JSD {decimal(low['jsd'])})"
     else:
         words = _words(low)
         constant = (
@@ -302,7 +300,7 @@ def _refuted(rows: Sequence[Mapping[str, Any]]) -> str:
     row = min(found, key=lambda row: float(row["another_base"]))
     return (
         f"; but with {_where(row)} two ordinary models that differ in the seed alone reach "
-        f"{row['another_base']:.2f}: another attention exists, and the adversaries did not find it"
+        f"{decimal(row['another_base'])}: another attention exists, and the adversaries did not find it"
     )
 
 

@@ -32,7 +32,7 @@ from rashomon.models.classifier import AttentionClassifier
 from rashomon.models.evaluator import evaluating, rows_of
 from rashomon.models.sequences import Layout
 from rashomon.studies.base import AttentionStudy, Finding, configuration_of, studies
-from rashomon.wording import with_interval
+from rashomon.wording import interval_words, with_interval
 
 TOKEN_BUDGET = 2048
 NOTICED = 0.1  # a median change of the output from which the verdict calls it noticed
@@ -137,7 +137,7 @@ def _plot(summary: pd.DataFrame) -> Plot:
         "largest attention weight (middle of the bin)",
         "median change of the output (TVD)",
         (series,),
-        "With a 95 % interval.",
+        f"With a {interval_words(rows['interval'])}.",
     )
 
 
