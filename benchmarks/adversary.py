@@ -24,9 +24,10 @@ from torch import Tensor
 from rashomon.data import Dataset
 from rashomon.data.batches import Batch, Rows
 from rashomon.data.planted import mock
-from rashomon.experiments.adversaries import Member, Trial, prepare, sibling, train_adversaries
+from rashomon.experiments.adversaries import Member, sibling, train_adversaries
 from rashomon.experiments.context import Context
 from rashomon.experiments.subject import Subject
+from rashomon.experiments.trials import Trial, prepare
 from rashomon.measures.divergence import attefa_loss, attefa_score, jsd, tvd
 from rashomon.models.base import Model, Output
 from rashomon.models.model_spec import ModelSpec
@@ -39,8 +40,7 @@ from rashomon.training.settings import TrainingSpec
 
 def padded(rows: Rows, index: Tensor) -> Batch:
     """The examples at ``index``, padded to the longest of all."""
-    whole = rows.whole
-    return Batch(whole.ids[index], whole.mask[index], whole.segments[index], whole.positions[index])
+    return rows.whole.rows(index)
 
 
 def plain(model: Model, batch: Batch) -> Output:

@@ -14,6 +14,7 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -56,7 +57,7 @@ class Wrapped(nn.Module):
         with torch.no_grad():
             self.inputs = self.model.embed(self.batch).detach()
             ids = torch.where(torch.from_numpy(encoding.content), self.model.pad_id, self.batch.ids)
-            blank = Batch(ids, self.batch.mask, self.batch.segments, self.batch.positions)
+            blank = replace(self.batch, ids=ids)
             self.reference = self.model.embed(blank).detach()
             self.target = int(self.model(self.batch).logits.argmax())
         return self
@@ -68,6 +69,7 @@ class Wrapped(nn.Module):
             b.mask.expand(count, -1) if mask is None else mask,
             b.segments.expand(count, -1),
             b.positions.expand(count, -1),
+            b.content.expand(count, -1),
         )
 
     def forward(self, embeddings: Tensor) -> Tensor:
@@ -257,7 +259,7 @@ def _bare(model: Model, lengths: np.ndarray, budget: int = 4096) -> None:
 def _ready(rows: int, width: int) -> Batch:
     ids = torch.randint(5, 50, (rows, width))
     mask = torch.ones(rows, width, dtype=torch.bool)
-    return Batch(ids, mask, torch.zeros_like(ids), torch.arange(width).expand(rows, -1))
+    return Batch(ids, mask, torch.zeros_like(ids), torch.arange(width).expand(rows, -1), mask)
 
 
 def sharing(model: Model, examples: Sequence[Example], background: Sequence[Example]) -> None:

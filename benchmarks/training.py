@@ -86,7 +86,7 @@ def packed(data: Dataset, held_out: Rows, epochs: int) -> None:
             F.cross_entropy(model(batch.ids, batch.mask.sum(1)), labels[index]).backward()
             optimizer.step()
         with torch.no_grad():
-            for index in held_out.in_order():
+            for index in held_out.lengths.argsort().split(BATCH):
                 batch = held_out.batch(index)
                 model(batch.ids, batch.mask.sum(1))
 

@@ -300,7 +300,7 @@ def test_a_command_can_be_pasted(rashomon: Command, tmp_path: Path, monkeypatch:
         told.append(command)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rashomon.studies.run_audit", stop)
+    monkeypatch.setattr("rashomon.audits.run_audit", stop)
     words = ["audit", "--data", str(tmp_path / "my reviews.csv"), "--out", str(tmp_path / "zz")]
     monkeypatch.setattr("sys.argv", ["rashomon", *words])
     rashomon(*words)

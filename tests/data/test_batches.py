@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rashomon.data import Encoding, Rows, collate, pack
+from rashomon.data import Encoding, Rows, collate
 
 lengths_strategy = st.lists(st.integers(1, 40), min_size=1, max_size=60)
 
@@ -60,7 +57,8 @@ def rows(lengths: list[int]) -> Rows:
         "pairs": whole[:, None].repeat(1, 2, 1),
         "number": torch.arange(len(lengths)),
     }
-    return Rows(encodings, 0, list(range(len(lengths))), extras, per_token=["same", "pairs"])
+    extras["label"] = torch.arange(len(lengths))
+    return Rows(collate(encodings, 0).with_extras(**extras), per_token=["same", "pairs"])
 
 
 def test_a_batch_is_as_wide_as_its_longest_example() -> None:
@@ -73,33 +71,12 @@ def test_a_batch_is_as_wide_as_its_longest_example() -> None:
     assert torch.equal(batch.extras["pairs"][:, 1], batch.ids)
 
 
-@given(lengths_strategy, st.integers(1, 200))
-def test_packing_covers_everything_once_within_the_budget(lengths: list[int], budget: int) -> None:
-    lengths = sorted(lengths)
-    runs = [run.tolist() for run in pack(lengths, torch.arange(len(lengths)), budget)]
-    assert [index for run in runs for index in run] == list(range(len(lengths)))
-    for run in runs:
-        assert len(run) == 1 or len(run) * max(lengths[index] for index in run) <= budget
-    for run, following in pairwise(runs):  # greedy: one more would not have fitted
-        assert (len(run) + 1) * lengths[following[0]] > budget
-
-
-def test_packing_nothing_gives_nothing() -> None:
-    assert list(pack([], torch.arange(0), 10)) == []
-
-
 @given(lengths_strategy, st.integers(1, 16), st.integers(0, 3))
 def test_an_epoch_has_every_example_once(lengths: list[int], batch_size: int, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     batches = list(rows(lengths).shuffled(batch_size, generator))
     assert sorted(index for batch in batches for index in batch.tolist()) == list(range(len(lengths)))
     assert max(map(len, batches)) <= batch_size
-
-
-def test_evaluation_keeps_to_the_budget_and_to_the_order_of_length() -> None:
-    split = rows([7, 2, 9, 4, 2, 8])
-    batches = [batch.tolist() for batch in split.in_order(token_budget=16)]
-    assert batches == [[1, 4, 3], [0, 5], [2]]
 
 
 def test_shuffling_follows_its_generator_and_buckets_by_length() -> None:
@@ -116,10 +93,3 @@ def test_shuffling_follows_its_generator_and_buckets_by_length() -> None:
     assert sorted(map(sorted, epoch(1))) != sorted(
         map(sorted, epoch(2))
     )  # membership varies, not order alone
-
-
-@pytest.mark.parametrize("labels", [None, [1, 0]])
-def test_labels_are_optional(labels: list[int] | None) -> None:
-    split = Rows([encoding(2), encoding(3)], 0, labels)
-    assert len(split) == 2
-    assert ("label" in split.whole.extras) == (labels is not None)

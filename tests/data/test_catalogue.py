@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from rashomon.data import Dataset, datasets, hub, known_names, load_dataset, named, words_of
+from rashomon.data import Dataset, datasets, hub, known_names, load_dataset, words_of
+from rashomon.data import catalogue as named
 from rashomon.errors import UserError
 
 

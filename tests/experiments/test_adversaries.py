@@ -16,21 +16,15 @@ import pytest
 import torch
 
 from rashomon.errors import UserError
-from rashomon.experiments.adversaries import (
-    Member,
-    Outcome,
-    against_base,
-    prepare,
-    selecting,
-    sibling,
-    train_adversaries,
-)
+from rashomon.experiments import trials
+from rashomon.experiments.adversaries import Member, Outcome, Relative, adversary_training, train_adversaries
 from rashomon.experiments.context import Context
 from rashomon.experiments.subject import GIVEN, Subject
+from rashomon.experiments.trials import against_base, prepare, selecting
+from rashomon.models.base import Model
 from rashomon.models.build import load_model
 from rashomon.models.model_spec import ENCODERS, ModelSpec
 from rashomon.runs.store import Store, write_parquet
-from rashomon.studies import adversaries
 from rashomon.training.adversarial import ATTENTION, PROBABILITIES, AttefaAdversary, ModelConsistentAdversary
 from tests.models.tiny import dataset, tiny_checkpoint
 from tests.studies.trials import FEW, fewer, planted, trial_of
@@ -43,7 +37,7 @@ SHORT = fewer(FEW, 2)
 def test_every_encoder_and_attention(encoder: str, attention: str, tmp_path: Path) -> None:
     context, subject = trial_of(tmp_path, planted(classes=3, size=48), encoder, attention=attention)
     trial = prepare(context, [subject])[0]
-    member = Member(trial, AttefaAdversary(trial.reading), trial.adversary_training(fewer(FEW, 1)), 5)
+    member = Member(trial, AttefaAdversary(trial.reading), adversary_training(trial, fewer(FEW, 1)), 5)
     outcome = train_adversaries(context, [member])[0]
     assert 0 <= outcome.scores["tvd"] <= 1
     assert 0 < outcome.scores["jsd"] <= np.log(2) + 1e-6
@@ -57,8 +51,8 @@ def test_heads_and_temperature(settings: dict[str, object], tmp_path: Path) -> N
     trial = prepare(context, [subject])[0]
     heads = settings.get("heads", 1)
     assert trial.rows("test").whole.extras[ATTENTION].shape[1] == heads
-    objective = ModelConsistentAdversary(0.01, trial.reading)
-    outcome = train_adversaries(context, [Member(trial, objective, trial.adversary_training(SHORT), 1)])[0]
+    objective = ModelConsistentAdversary(trial.reading, 0.01)
+    outcome = train_adversaries(context, [Member(trial, objective, adversary_training(trial, SHORT), 1)])[0]
     assert np.isfinite(outcome.scores["jsd"])
 
 
@@ -75,7 +69,7 @@ def test_an_adversary_that_calls_every_text_the_same_has_given_up(
     own: list[int], base: list[int], gave_up: bool, tmp_path: Path
 ) -> None:
     write_parquet(tmp_path / "instances.parquet", pd.DataFrame({"class": own, "base_class": base}))
-    assert Outcome(None, tmp_path, 1, {}, {}).gave_up is gave_up  # type: ignore[arg-type]
+    assert Outcome(None, tmp_path, 1, 1, {}, {}).gave_up is gave_up  # type: ignore[arg-type]
 
 
 def test_a_base_against_itself_is_at_distance_zero(tmp_path: Path) -> None:
@@ -92,25 +86,37 @@ def test_pairs(tmp_path: Path) -> None:
     attention = trial.rows("test").whole.extras[ATTENTION]
     assert torch.allclose(attention.sum(-1), torch.ones(4, 1), atol=1e-5)
     objective = AttefaAdversary(trial.reading)
-    outcome = train_adversaries(context, [Member(trial, objective, trial.adversary_training(SHORT), 1)])[0]
+    outcome = train_adversaries(context, [Member(trial, objective, adversary_training(trial, SHORT), 1)])[0]
     assert outcome.scores["jsd"] <= np.log(2) + 1e-6
 
 
-def test_siblings_start_afresh_or_from_the_same_checkpoint(tmp_path: Path) -> None:
+def test_relatives_start_afresh_or_near_the_base_or_from_the_same_checkpoint(tmp_path: Path) -> None:
     context, subject = trial_of(tmp_path)
-    base = prepare(context, [subject])[0].base_model()
-    first, again, other = (sibling(base, None, seed) for seed in (1, 1, 2))
+    trial = prepare(context, [subject])[0]
+    base = trial.base_model()
+    first, again, other = (Relative(trial.base).build(seed) for seed in (1, 1, 2))
     assert first.fingerprint() == again.fingerprint() != other.fingerprint()
     assert first.labels == base.labels
+    assert far_from(base, first) > 0.5
+    assert 0 < far_from(base, Relative(trial.base, warm=True).build(1)) < 0.2
     folder = tiny_checkpoint("bert", tmp_path / "bert")
     known = load_model(folder)
-    near = sibling(load_model(folder), None, 3)
-    assert near.fingerprint() not in (known.fingerprint(), sibling(load_model(folder), None, 4).fingerprint())
-    for name, weights in known.state_dict().items():
-        if weights.dim() > 1:
-            assert (near.state_dict()[name] - weights).std() < 0.2 * weights.std()
-    fresh = sibling(known, ModelSpec(name=str(folder)), 3)
+    near, nearby = (Relative(folder).build(seed) for seed in (3, 4))
+    assert near.fingerprint() not in (known.fingerprint(), nearby.fingerprint())
+    assert 0 < far_from(known, near) < 0.2
+    fresh = Relative(folder, ModelSpec(name=str(folder))).build(3)
     assert fresh.labels == known.labels
+
+
+def far_from(base: Model, other: Model) -> float:
+    """The largest spread of the difference of two matrices, in spreads of the base's."""
+    weights = base.state_dict()
+    spreads = [
+        float((tensor - weights[name]).std() / weights[name].std())
+        for name, tensor in other.state_dict().items()
+        if tensor.dim() > 1
+    ]
+    return max(spreads)
 
 
 @pytest.mark.parametrize("kind", ["bert", "distilbert", "roberta"])
@@ -122,8 +128,8 @@ def test_fine_tuned_transformers(kind: str, reading: str | None, tmp_path: Path)
     trial = prepare(context, [subject], reading)[0]  # type: ignore[arg-type]
     assert trial.reading == (reading or "mean")
     assert not trial.fresh
-    training = replace(trial.adversary_training(None), epochs=40, batch_size=2, learning_rate=2e-3)
-    members = [Member(trial, ModelConsistentAdversary(w, trial.reading), training, 1) for w in (0.0, 1.0)]
+    training = replace(adversary_training(trial, None), epochs=40, batch_size=2, learning_rate=2e-3)
+    members = [Member(trial, ModelConsistentAdversary(trial.reading, w), training, 1) for w in (0.0, 1.0)]
     members += [Member(trial, AttefaAdversary(trial.reading), training, seed) for seed in (1, 2)]
     still, moved, first, second = train_adversaries(context, members)
     assert moved.scores["jsd"] > max(
@@ -175,12 +181,12 @@ def test_selection_on_test_is_a_different_run(tmp_path: Path) -> None:
 def test_base_outputs_are_read_once_for_all_members(tmp_path: Path) -> None:
     context, subject = trial_of(tmp_path)
     trial = prepare(context, [subject])[0]
-    adversaries._read_rows.cache_clear()
+    trials._read_rows.cache_clear()
     members = [
-        Member(trial, AttefaAdversary(), trial.adversary_training(fewer(FEW, 1)), s) for s in (1, 2, 3)
+        Member(trial, AttefaAdversary(), adversary_training(trial, fewer(FEW, 1)), s) for s in (1, 2, 3)
     ]
     train_adversaries(context, members)
-    assert adversaries._read_rows.cache_info().misses == 3  # train, dev and test
+    assert trials._read_rows.cache_info().misses == 3  # train, dev and test
     assert trial.rows("test").whole.extras[PROBABILITIES].shape == (24, 2)
 
 
@@ -188,8 +194,8 @@ def sweep(place: Path) -> list[tuple[int, float, float]]:
     """Five lambdas on a dataset and in a store below ``place``."""
     context, subject = trial_of(place)
     trial = prepare(context, [subject])[0]
-    training = trial.adversary_training(fewer(FEW, 20))
-    objectives = [ModelConsistentAdversary(w, trial.reading) for w in (0.0, 1e-3, 1e-2, 1e-1, 1.0)]
+    training = adversary_training(trial, fewer(FEW, 20))
+    objectives = [ModelConsistentAdversary(trial.reading, w) for w in (0.0, 1e-3, 1e-2, 1e-1, 1.0)]
     outcomes = train_adversaries(context, [Member(trial, objective, training, 1) for objective in objectives])
     return [(outcome.epoch, outcome.scores["tvd"], outcome.scores["jsd"]) for outcome in outcomes]
 
@@ -208,10 +214,10 @@ def test_a_sweep_killed_halfway_goes_on_where_it_was(tmp_path: Path) -> None:
     process.wait()
     before = finished_in(folder)
     assert 2 <= len(before) < 5
-    written = {path: (path / "adversary.json").stat().st_mtime_ns for path in before}
+    written = {path: (path / "history.json").stat().st_mtime_ns for path in before}
     assert sweep(killed) == sweep(tmp_path / "whole")
     assert len(finished_in(folder)) == 5
-    assert all((path / "adversary.json").stat().st_mtime_ns == then for path, then in written.items())
+    assert all((path / "history.json").stat().st_mtime_ns == then for path, then in written.items())
 
 
 def finished_in(folder: Path) -> list[Path]:

@@ -14,15 +14,17 @@ import rashomon as ra
 import rashomon.experiments.context as context_module
 from rashomon.data import Columns, Dataset
 from rashomon.errors import UserError
-from rashomon.experiments.context import Context, model_key
+from rashomon.experiments.context import Context
 from rashomon.experiments.subject import GIVEN, DatasetSpec, Subject
 from rashomon.experiments.testimony import Ask
-from rashomon.explainers import make_explainer, run
+from rashomon.explainers import explaining as run
+from rashomon.explainers import make_explainer
 from rashomon.models.build import load_model
 from rashomon.models.model_spec import ModelSpec
 from rashomon.runs.store import Store, read_json
 from rashomon.studies.agreement import Agreement
 from rashomon.studies.necessity import Necessity
+from rashomon.training.run import model_key
 from tests.studies.planted import QUICK, SMALL, planted, subject_in
 from tests.studies.slow_training import LONG, train_slowly
 
@@ -71,21 +73,11 @@ def test_killed_while_training_and_then_asked_for_by_two_processes(tmp_path: Pat
     assert not list(folder.glob("checkpoint*"))
 
 
-def test_two_studies_train_the_same_model_once(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rashomon.studies import context as module
-
-    trained: list[tuple[str, int]] = []
-    original = module.train_model
-
-    def counted(model, data, training, *, seed, checkpoint):  # type: ignore[no-untyped-def]
-        trained.append((model.weights, seed))
-        return original(model, data, training, seed=seed, checkpoint=checkpoint)
-
-    monkeypatch.setattr(module, "train_model", counted)
+def test_two_studies_train_the_same_model_once(context: Context, trainings: list[tuple[str, int]]) -> None:
     subject = subject_in(context, seeds=(0, 1))
     Agreement(Ask(subject, ("attention", "leave-one-out"), 4)).run(context)
     Necessity(subject).run(context)
-    assert trained == [("softmax", 0), ("softmax", 1), ("uniform", 0), ("uniform", 1)]
+    assert trainings == [("softmax", 0), ("softmax", 1), ("uniform", 0), ("uniform", 1)]
 
 
 def test_a_model_in_use_is_read_once(context: Context) -> None:

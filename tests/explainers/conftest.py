@@ -11,12 +11,13 @@ import pytest
 
 from rashomon.data.example import Example
 from rashomon.explainers import Engine, Job
-from rashomon.explainers.explaining import predictions
+from rashomon.explainers.explaining import predicted, whole_logits
 from rashomon.models import Model, ModelSpec, build_model, load_model
 from tests.models.tiny import PAIRS, SINGLES, dataset, tiny_checkpoint
 
 BUILT_IN = ("bilstm", "gru", "cnn", "mlp", "transformer")
 CHECKPOINTS = ("bert", "distilbert", "roberta")
+ANSWERERS = ("bert-qa", "distilbert-qa", "roberta-qa")
 FAMILIES = (*BUILT_IN, *CHECKPOINTS)
 Families = Callable[..., Model]
 Jobs = Callable[..., Job]
@@ -31,6 +32,8 @@ def families(tmp_path_factory: pytest.TempPathFactory) -> Families:
     def get(name: str, pair: bool = False) -> Model:
         if name == "one-logit":
             return load_model(tiny_checkpoint("bert", folder / name, labels=1))
+        if name in ANSWERERS:
+            return load_model(tiny_checkpoint(name.removesuffix("-qa"), folder / name, answers=True))
         if name in CHECKPOINTS:
             path = folder / f"{name}-{pair}"
             return load_model(tiny_checkpoint(name, path, labels=3 if pair else 2, pair=pair))
@@ -48,9 +51,9 @@ def jobs(families: Families) -> Jobs:
         model = families(name, pair)
         engine = Engine(model, int(str(settings.pop("token_budget", 4096))))
         encodings = model.encode(examples or (PAIRS if pair else SINGLES))
-        told = predictions(engine, encodings)
-        values: dict[str, object] = {"targets": told.argmax(1), "space": "logit", "seed": 0, **settings}
-        return Job(engine=engine, encodings=encodings, probabilities=told, **values)  # type: ignore[arg-type]
+        targets = predicted(model, whole_logits(engine, encodings))
+        values: dict[str, object] = {"targets": targets, "space": "logit", "seed": 0, **settings}
+        return Job(engine=engine, encodings=encodings, **values)  # type: ignore[arg-type]
 
     return make
 

@@ -10,7 +10,6 @@ import torch
 from captum.attr import GradientShap, InputXGradient, IntegratedGradients, LayerConductance, Saliency
 from torch import Tensor
 
-from rashomon.data.batches import Batch
 from rashomon.errors import UserError
 from rashomon.explainers import Job, explain, make_explainer
 from rashomon.explainers.paths import path_ends
@@ -36,9 +35,7 @@ class Wrapped(torch.nn.Module):
 
     def forward(self, embeddings: Tensor) -> Tensor:
         rows = torch.zeros(len(embeddings), dtype=torch.long)
-        batch = Batch(
-            self.batch.ids[rows], self.batch.mask[rows], self.batch.segments[rows], self.batch.positions[rows]
-        )
+        batch = self.batch.rows(rows)
         logits: Tensor = self.model(batch, embeddings=embeddings).logits
         return logits
 

@@ -113,6 +113,7 @@ def test_removing_a_token_equals_masking_it(name: str, pair: bool) -> None:
             batch.mask[keep][None],
             batch.segments[keep][None],
             batch.positions[keep][None],
+            batch.content[keep][None],
         )
     )
     _close(masked.logits, left.logits, atol=1e-6)

@@ -15,7 +15,7 @@ from rashomon.models.sequences import Layout
 def _batch(mask: Tensor, segments: Tensor | None = None) -> Batch:
     ids = torch.zeros(mask.shape, dtype=torch.long)
     positions = torch.arange(mask.shape[1]).expand_as(ids)
-    return Batch(ids, mask, ids if segments is None else segments, positions)
+    return Batch(ids, mask, ids if segments is None else segments, positions, mask)
 
 
 def _lengths(*lengths: int) -> Tensor:

@@ -11,7 +11,7 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertConfig, BertModel
 
-from rashomon.data.batches import Batch
+from rashomon.data.batches import FIELDS, Batch
 from rashomon.data.example import Example
 from rashomon.errors import UserError
 from rashomon.models import ModelSpec, build_model, load_model, without_attention
@@ -50,7 +50,7 @@ def _get(loaded: dict[str, HuggingFaceClassifier], name: str) -> HuggingFaceClas
 @pytest.mark.parametrize("name", [*KINDS, "one-logit", "minilm"])
 def test_contract(loaded: dict[str, HuggingFaceClassifier], name: str, what: str) -> None:
     model = _get(loaded, name)
-    assert model.capabilities == {"attention", "layers", "gradients", "removal"}
+    assert model.capabilities == {"attention", "classes", "layers", "gradients", "removal"}
     encodings = model.encode(EXAMPLES[what])
     batch = model.collate(encodings)
     size, width = batch.ids.shape
@@ -103,9 +103,7 @@ def test_dropping_tokens_equals_masking_them(
     batch = model.collate(model.encode(EXAMPLES[what][:1]))
     keep = torch.ones_like(batch.mask)
     keep[0, [1, 3, 4]] = False
-    dropped = Batch(
-        *(getattr(batch, field)[keep][None] for field in ("ids", "mask", "segments", "positions"))
-    )
+    dropped = Batch(*(getattr(batch, field)[keep][None] for field in FIELDS))
     renumbered = replace(dropped, positions=batch.positions[:, : dropped.ids.shape[1]])
     with torch.no_grad():
         masked = model(replace(batch, mask=batch.mask & keep))

@@ -7,16 +7,15 @@ from pathlib import Path
 import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import (
+    AutoModelForQuestionAnswering,
+    AutoModelForSequenceClassification,
     BertConfig,
-    BertForSequenceClassification,
     DistilBertConfig,
-    DistilBertForSequenceClassification,
     PreTrainedTokenizerFast,
     RobertaConfig,
-    RobertaForSequenceClassification,
 )
 
-from rashomon.data.example import Dataset, Example
+from rashomon.data.example import Dataset, Example, Span
 from rashomon.models.checkpoints import quiet
 
 _TEXT = """
@@ -43,6 +42,23 @@ PAIRS = (
 )
 
 
+def _question(name: str, question: str, passage: str, *answers: str) -> Example:
+    spans = [Span(passage.index(answer), passage.index(answer) + len(answer)) for answer in answers]
+    return Example(name, question, None, passage, answers=tuple(spans))
+
+
+QUESTIONS = (
+    _question("q0", "is the film good", "The plot was dull but the film was very good.", "very good", "good"),
+    _question("q1", "one two", "three", "three"),
+    _question("q2", "people", "people walk, people run, people sleep and people walk", "people run"),
+    _question("q3", "zzz qqq", "a witty movie with xxx and yyy", "xxx and yyy"),
+)
+
+
+def questions() -> Dataset:
+    return Dataset("tiny", {"train": QUESTIONS, "dev": QUESTIONS, "test": QUESTIONS}, ())
+
+
 def dataset(pair: bool = False) -> Dataset:
     """Four or six examples as every split; three labels for pairs, two for single texts."""
     examples = PAIRS if pair else SINGLES
@@ -50,11 +66,14 @@ def dataset(pair: bool = False) -> Dataset:
     return Dataset("tiny", {"train": examples, "dev": examples, "test": examples}, labels)
 
 
-def tiny_checkpoint(kind: str, folder: Path, labels: int = 2, pair: bool = False) -> Path:
+def tiny_checkpoint(
+    kind: str, folder: Path, labels: int = 2, pair: bool = False, answers: bool = False
+) -> Path:
     """A checkpoint folder with random weights and a tokeniser: ``bert``, ``distilbert`` or ``roberta``.
 
     Weights are drawn wide, so that positions, types and masks make a difference that tests can see. ``pair``
     only names the labels as in natural language inference; every checkpoint reads single texts and pairs.
+    With ``answers`` it looks for the answers of questions instead.
     """
     tokenizer = _byte_tokenizer() if kind == "roberta" else wordpiece_tokenizer(kind)
     size = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id, "num_labels": labels}
@@ -69,25 +88,23 @@ def tiny_checkpoint(kind: str, folder: Path, labels: int = 2, pair: bool = False
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(7)
         if kind == "bert":
-            network = BertForSequenceClassification(BertConfig(**size, **bert))
+            config = BertConfig(**size, **bert)
         elif kind == "roberta":
-            network = RobertaForSequenceClassification(
-                RobertaConfig(**size, **bert, type_vocab_size=1, bos_token_id=0, eos_token_id=2)
-            )
+            config = RobertaConfig(**size, **bert, type_vocab_size=1, bos_token_id=0, eos_token_id=2)
         elif kind == "distilbert":
-            network = DistilBertForSequenceClassification(
-                DistilBertConfig(
-                    **size,
-                    dim=32,
-                    n_layers=2,
-                    n_heads=4,
-                    hidden_dim=48,
-                    max_position_embeddings=64,
-                    initializer_range=0.3,
-                )
+            config = DistilBertConfig(
+                **size,
+                dim=32,
+                n_layers=2,
+                n_heads=4,
+                hidden_dim=48,
+                max_position_embeddings=64,
+                initializer_range=0.3,
             )
         else:
             raise ValueError(kind)
+        head = AutoModelForQuestionAnswering if answers else AutoModelForSequenceClassification
+        network = head.from_config(config)
     if pair and labels == 3:
         network.config.id2label = {0: "entailment", 1: "neutral", 2: "contradiction"}
     with quiet():

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rashomon.errors import UserError
-from rashomon.runs import spec
+from rashomon.runs import specifications as spec
 from rashomon.runs.specifications import from_plain, key, to_plain
 
 

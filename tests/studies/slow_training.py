@@ -6,29 +6,29 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from rashomon.experiments.context import Context
 from rashomon.models.base import Model
 from rashomon.runs.store import Store
-from rashomon.studies import context as module
 from rashomon.training.callbacks import EpochRecord, ShowProgress
-from rashomon.training.train import train_model
+from rashomon.training.run import TrainingRun
 from tests.studies.planted import QUICK, subject_in
 
 LONG = replace(QUICK, epochs=8)
 
 
 def train_slowly(store: Path, log: Path) -> None:
-    note = ShowProgress.on_epoch_end
+    note, make = ShowProgress.on_epoch_end, TrainingRun.make
 
     def slow(self: ShowProgress, model: Model, record: EpochRecord) -> None:
         time.sleep(0.1)
         note(self, model, record)
 
-    def told(*arguments, **options):  # type: ignore[no-untyped-def]
+    def logged(self: TrainingRun, folder: Path) -> None:
         with log.open("a") as lines:
             lines.write("training\n")
-        return train_model(*arguments, **options)
+        make(self, folder)
 
     ShowProgress.on_epoch_end = slow  # type: ignore[method-assign]
-    module.train_model = told
-    context = module.Context(Store(store), workers=1)
+    TrainingRun.make = logged  # type: ignore[method-assign]
+    context = Context(Store(store), workers=1)
     context.models(subject_in(context, training=LONG))

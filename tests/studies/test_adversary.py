@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from rashomon.errors import UserError
-from rashomon.experiments.adversaries import prepare
 from rashomon.experiments.context import Context
 from rashomon.experiments.instance_search import Search
 from rashomon.experiments.subject import Subject
+from rashomon.experiments.trials import prepare
 from rashomon.runs.store import Store
 from rashomon.studies.adversary import AdversarySweep
 from tests.models.tiny import dataset, tiny_checkpoint

@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rashomon.experiments.adversaries import against_base, attention_on_evidence, content_rows, prepare
 from rashomon.experiments.subject import DatasetSpec
+from rashomon.experiments.trials import against_base, attention_on_evidence, prepare
 from rashomon.measures.divergence import LN2
 from rashomon.models.build import build_model
+from rashomon.models.evaluator import rows_of
 from rashomon.models.model_spec import ModelSpec
 from rashomon.papers import papers, published
 from rashomon.studies.attefa import SEEDS, Attefa, _verdict
@@ -131,7 +132,7 @@ def test_the_attention_on_planted_words_is_measured(tmp_path: Path) -> None:
     data = planted("mock-5")
     model = build_model(ModelSpec(name="mlp", weights="uniform", embedding_dim=8, hidden=8), data, 0)
     encodings = model.encode(data["test"])
-    uniform = content_rows(model, data["test"], encodings).whole.mask.float()
+    uniform = rows_of(model, data["test"], encodings).whole.mask.float()
     uniform = (uniform / uniform.sum(1, keepdim=True)).unsqueeze(1)
     shares = attention_on_evidence(data, encodings, uniform)
     for number, label in enumerate(data.labels):

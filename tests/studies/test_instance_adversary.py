@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
+from rashomon.data.batches import Batch
 from rashomon.errors import UserError
 from rashomon.experiments.instance_search import Search, other_attention
 from rashomon.experiments.subject import Subject
@@ -23,6 +26,13 @@ from tests.models.tiny import PAIRS, SINGLES, dataset, tiny_checkpoint
 from tests.studies.trials import check_finding, trial_of
 
 SHORT = Search(starts=3, steps=40)
+
+
+def searched(
+    model: AttentionClassifier, batch: Batch, numbers: Sequence[int], search: Search, seed: int
+) -> pd.DataFrame:
+    found = other_attention(model, model.eval()(batch), batch, numbers, search, seed)
+    return pd.DataFrame({name: value.numpy() for name, value in found.items()})
 
 
 def tiny_model(heads: int = 1, pair: bool = False) -> AttentionClassifier:
@@ -49,13 +59,13 @@ def test_the_output_stays_and_a_text_is_the_same_alone(heads: int, pair: bool) -
     examples = PAIRS if pair else SINGLES
     rows = rows_of(model, examples)
     numbers = list(range(len(examples)))
-    found = other_attention(model, rows.batch(torch.tensor(numbers)), numbers, SHORT, seed=4)
+    found = searched(model, rows.batch(torch.tensor(numbers)), numbers, SHORT, seed=4)
     kept = found.dropna(subset="jsd")
     assert len(kept)
     assert (kept["tvd"] <= SHORT.tolerance).all()
     assert kept["jsd"].between(0, LN2 + 1e-6).all()
     for number in numbers[:3]:
-        alone = other_attention(model, rows.batch(torch.tensor([number])), [number], SHORT, seed=4).iloc[0]
+        alone = searched(model, rows.batch(torch.tensor([number])), [number], SHORT, seed=4).iloc[0]
         assert alone["jsd"] == pytest.approx(found.iloc[number]["jsd"], abs=1e-4, nan_ok=True)
 
 
@@ -64,7 +74,7 @@ def test_one_token_cannot_be_moved_and_a_deaf_decoder_lets_everything_move() -> 
     with torch.no_grad():
         model.decoder.weight.zero_()
     rows = rows_of(model, SINGLES)
-    found = other_attention(model, rows.whole, range(len(SINGLES)), Search(), seed=0)
+    found = searched(model, rows.whole, range(len(SINGLES)), Search(), seed=0)
     one_token = [number for number, length in enumerate(rows.lengths.tolist()) if length == 1]
     assert one_token
     assert found["jsd"].iloc[one_token].abs().max() < 1e-6

@@ -22,7 +22,6 @@ from rashomon.models.huggingface import HuggingFaceClassifier
 from rashomon.models.model_spec import ModelSpec
 from rashomon.training.adversarial import (
     ATTENTION,
-    CONTENT,
     PER_TOKEN,
     PROBABILITIES,
     AttefaAdversary,
@@ -31,8 +30,8 @@ from rashomon.training.adversarial import (
     attention_distance,
     distances,
     natural_reading,
+    outputs_of,
     read_attention,
-    tell,
 )
 from rashomon.training.loop import fit
 from rashomon.training.objectives import CrossEntropy
@@ -66,8 +65,9 @@ def constructed(base_p: list[float], base_a: Tensor, own_p: list[float], own_a: 
     ids = torch.ones(1, width, dtype=torch.long)
     extras = {PROBABILITIES: torch.tensor([base_p]), ATTENTION: base_a, "row": torch.tensor([0])}
     extras["label"] = torch.tensor([1])
-    batch = Batch(ids, ids.bool(), torch.zeros_like(ids), torch.zeros_like(ids), extras)
-    return Says([own_p], own_a), Rows.of(batch, PER_TOKEN)  # type: ignore[return-value]
+    zeros = torch.zeros_like(ids)
+    batch = Batch(ids, ids.bool(), zeros, zeros, ids.bool(), extras)
+    return Says([own_p], own_a), Rows(batch, PER_TOKEN)  # type: ignore[return-value]
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,12 @@ def test_lambda_is_weighed_against_the_papers_halved_tvd_and_summed() -> None:
     model, rows = constructed([0.2, 0.8], base, [0.5, 0.5], own)
     twice = rows.batch(torch.tensor([0, 0]))
     expected = 0.15 - 0.01 * float((own * (own / base).log()).sum())
-    assert ModelConsistentAdversary(0.01).loss(model, twice).item() == pytest.approx(2 * expected, abs=1e-6)
-    assert ModelConsistentAdversary(0.01).scores(model, rows)["loss"] == pytest.approx(expected, abs=1e-6)
+    assert ModelConsistentAdversary(weight=0.01).loss(model, twice).item() == pytest.approx(
+        2 * expected, abs=1e-6
+    )
+    assert ModelConsistentAdversary(weight=0.01).scores(model, rows)["loss"] == pytest.approx(
+        expected, abs=1e-6
+    )
 
 
 def test_disjoint_attentions_are_ln_2_apart() -> None:
@@ -119,7 +123,7 @@ def test_permuted_heads_are_the_same_attention(order: tuple[int, ...]) -> None:
     assert attention_distance(attention, moved).abs().max() < 1e-6
     model, rows = constructed([0.2, 0.8], attention[:1], [0.2, 0.8], moved[:1])
     assert abs(AttefaAdversary().scores(model, rows)["loss"]) < 1e-6
-    assert abs(ModelConsistentAdversary(1.0).scores(model, rows)["kl"]) < 1e-6
+    assert abs(ModelConsistentAdversary(weight=1.0).scores(model, rows)["kl"]) < 1e-6
 
 
 def test_kl_of_matched_heads_is_that_of_the_pairs() -> None:
@@ -138,9 +142,9 @@ def trained_base(heads: int = 1) -> tuple[Model, dict[str, Rows], Rows]:
     fit(base, rows["train"], rows["dev"], CrossEntropy(), TrainingSpec(epochs=8, learning_rate=0.01), seed=0)
     with_base = {}
     for split, given in rows.items():
-        told = tell(base, given, "heads")
+        told = outputs_of(base, given, "heads")
         extras = {PROBABILITIES: told.probabilities, ATTENTION: told.attention}
-        with_base[split] = Rows.of(given.whole.with_extras(**extras), PER_TOKEN)
+        with_base[split] = given.with_extras(PER_TOKEN, **extras)
     fresh = build_model(spec, data, 1)
     return fresh, with_base, rows["dev"]
 
@@ -160,7 +164,7 @@ def test_lambda_zero_stays_near_the_base_and_larger_lambdas_move_attention() -> 
     scores = []
     for weight in (0.0, 0.01, 1.0):
         fresh, rows, _ = trained_base()
-        objective = ModelConsistentAdversary(weight)
+        objective = ModelConsistentAdversary(weight=weight)
         fit(fresh, rows["train"], rows["dev"], objective, spec, seed=1)
         scores.append(objective.scores(fresh, rows["dev"]))
     assert scores[0]["tvd"] < 0.1
@@ -182,18 +186,16 @@ def test_attefa_moves_attention_and_keeps_the_best_epoch() -> None:
 @pytest.mark.parametrize("reading", ["mean", "rollout"])
 def test_transformers_are_read_without_special_tokens_or_dropout(reading: Reading, tmp_path) -> None:  # type: ignore[no-untyped-def]
     model = HuggingFaceClassifier.load(tiny_checkpoint("bert", tmp_path / "bert"))
-    encodings = model.encode(SINGLES)
-    content = torch.zeros(len(SINGLES), max(map(len, encodings)), dtype=torch.bool)
-    for row, encoding in enumerate(encodings):
-        content[row, : len(encoding)] = torch.from_numpy(encoding.content)
-    rows = Rows(encodings, model.pad_id, extras={CONTENT: content}, per_token=PER_TOKEN)
-    told = tell(model, rows, reading)
+    rows = rows_of(model, SINGLES)
+    content = rows.whole.content
+    assert (rows.whole.mask & ~content).sum() == 2 * len(SINGLES)  # [CLS] and [SEP]
+    told = outputs_of(model, rows, reading)
     assert told.attention.shape[1] == 1
     assert not told.attention[:, 0][~content].any()
     assert torch.allclose(told.attention.sum(-1), torch.ones(len(SINGLES), 1), atol=1e-5)
     np.testing.assert_allclose(told.probabilities, predict(model, rows).probabilities, atol=1e-5)
     extras = {PROBABILITIES: told.probabilities, ATTENTION: told.attention}
-    with_base = Rows.of(rows.whole.with_extras(**extras), PER_TOKEN)
+    with_base = rows.with_extras(PER_TOKEN, **extras)
     model.train()
     loss = AttefaAdversary(reading).loss(model, with_base.whole)
     assert abs(loss.item()) < 1e-4  # against itself: dropout would have changed both
@@ -202,15 +204,15 @@ def test_transformers_are_read_without_special_tokens_or_dropout(reading: Readin
 
 
 def test_rollout_equals_the_explainers(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    from rashomon.explainers.flow import augment, rollout
+    from rashomon.explainers import explain
 
     model = HuggingFaceClassifier.load(tiny_checkpoint("distilbert", tmp_path / "distilbert"))
     batch = model.collate(model.encode(SINGLES[:1]))
     with torch.no_grad():
-        output = model(batch)
-    ours = read_attention(output, batch, "rollout")[0, 0].numpy()
-    layers = torch.stack(output.layers).double().numpy()[:, 0]
-    np.testing.assert_allclose(ours, output.readout[0].numpy() @ rollout(augment(layers)), atol=1e-5)
+        ours = read_attention(model(batch), batch, "rollout")[0, 0].double().numpy()
+    (theirs,) = explain(model, SINGLES[:1], ["attention-rollout"])
+    on_content = theirs.scores * theirs.content
+    np.testing.assert_allclose(ours, on_content / on_content.sum(), atol=1e-5)
 
 
 def test_readings_that_a_model_has_not_are_refused() -> None:
@@ -218,7 +220,7 @@ def test_readings_that_a_model_has_not_are_refused() -> None:
     rows = rows_of(model, SINGLES)
     assert natural_reading(model) == "heads"
     with pytest.raises(UserError, match="Rollout"):
-        tell(model, rows, "rollout")
+        outputs_of(model, rows, "rollout")
     silent = replace(model(rows.whole), attention=None)
     with pytest.raises(UserError, match="does not tell its attention"):
         read_attention(silent, rows.whole, "mean")

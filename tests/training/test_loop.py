@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from rashomon.data import Dataset, Example
 from rashomon.data.batches import Batch, Rows
 from rashomon.models import ModelSpec, build_model
 from rashomon.models.base import Model
 from rashomon.models.evaluator import predict, rows_of
-from rashomon.training import CrossEntropy, History, TrainingSpec, fit
-from rashomon.training.callbacks import Callback, EpochPredictions
+from rashomon.training import CrossEntropy, History, Objective, TrainingSpec, fit
+from rashomon.training.callbacks import EpochLogits, Listener
 from rashomon.training.loop import _rate_factor
 from rashomon.training.optimizers import make_optimizer
 
@@ -39,7 +40,7 @@ class KilledError(Exception):
 
 
 @dataclass
-class KillAfter:
+class KillAfter(Listener):
     """Stands for a process that dies when an epoch is over, before its checkpoint is written."""
 
     epoch: int
@@ -50,23 +51,17 @@ class KillAfter:
         if record["epoch"] == self.epoch:
             raise KilledError
 
-    def state(self) -> dict[str, Tensor]:
-        return {}
-
-    def restore(self, state: dict[str, Tensor]) -> None:
-        return None
-
 
 def train_once(
     data: Dataset,
     checkpoint: Path | None = None,
-    callbacks: Sequence[Callback] = (),
+    listeners: Sequence[Listener] = (),
     seed: int = 7,
 ) -> tuple[Model, History]:
     model = build_model(SMALL, data, seed)
     train, dev = rows_of(model, data["train"]), rows_of(model, data["dev"])
     history = fit(
-        model, train, dev, CrossEntropy(), SPEC, seed=seed, callbacks=callbacks, checkpoint=checkpoint
+        model, train, dev, CrossEntropy(), SPEC, seed=seed, listeners=listeners, checkpoint=checkpoint
     )
     return model, history
 
@@ -104,29 +99,29 @@ def test_a_killed_training_ends_as_if_nothing_had_happened(
     assert resumed.fingerprint() == whole.fingerprint()
 
 
-def test_callbacks_remember_across_a_kill(planted: Dataset, tmp_path: Path) -> None:
+def test_listeners_remember_across_a_kill(planted: Dataset, tmp_path: Path) -> None:
     model = build_model(SMALL, planted, 7)
     rows = rows_of(model, planted["dev"])
-    undisturbed = EpochPredictions(rows)
-    train_once(planted, callbacks=(undisturbed,))
+    undisturbed = EpochLogits(rows, "dev")
+    train_once(planted, listeners=(undisturbed,))
     checkpoint = tmp_path / "checkpoint.safetensors"
     with pytest.raises(KilledError):
-        train_once(planted, checkpoint, (EpochPredictions(rows), KillAfter(3)))
-    resumed = EpochPredictions(rows)
+        train_once(planted, checkpoint, (EpochLogits(rows, "dev"), KillAfter(3)))
+    resumed = EpochLogits(rows, "dev")
     train_once(planted, checkpoint, (resumed, KillAfter(-1)))
-    assert resumed.stacked().shape == (4, len(planted["dev"]), 2)
-    assert (resumed.stacked() == undisturbed.stacked()).all()
+    assert torch.stack(resumed.logits).shape == (4, len(planted["dev"]), 2)
+    assert torch.equal(torch.stack(resumed.logits), torch.stack(undisturbed.logits))
 
 
 @dataclass(frozen=True)
-class Scripted:
+class Scripted(Objective):
     """An objective whose held-out figures are written down beforehand."""
 
-    figures: tuple[float, ...]
+    name: ClassVar[str] = "scripted"
+    figures: tuple[float, ...] = ()
     told: list[int] = field(default_factory=list)
-    name: str = "scripted"
 
-    def loss(self, model: Model, batch: Batch) -> Tensor:
+    def loss(self, model: Model, batch: Batch, companion: nn.Module | None) -> Tensor:
         return CrossEntropy().loss(model, batch)
 
     def scores(self, model: Model, rows: Rows) -> dict[str, float]:
@@ -157,7 +152,7 @@ def test_the_best_epoch_is_kept(
             weights.append(model.fingerprint())
 
     spec = TrainingSpec(epochs=4, patience=None, select=select)  # type: ignore[arg-type]
-    history = fit(model, rows, rows, Scripted(figures), spec, seed=0, callbacks=[Remember(-1)])
+    history = fit(model, rows, rows, Scripted(figures), spec, seed=0, listeners=[Remember(-1)])
     assert history.best == best
     assert len(history.records) == epochs
     assert model.fingerprint() == weights[best - 1]
@@ -247,13 +242,13 @@ def test_words_that_training_never_reads_keep_their_vectors(tmp_path: Path, opti
         assert np.array_equal(table[place], vector) == (word in ("superb", "movie")), word
 
 
-@dataclass
-class Plateau:
+@dataclass(frozen=True)
+class Plateau(Objective):
     """A loss without a slope, such as an adversary's before it has found a way."""
 
-    name: str = "plateau"
+    name: ClassVar[str] = "plateau"
 
-    def loss(self, model: Model, batch: Batch) -> Tensor:
+    def loss(self, model: Model, batch: Batch, companion: nn.Module | None) -> Tensor:
         return 0.0 * model(batch).logits.sum()
 
     def scores(self, model: Model, rows: Rows) -> dict[str, float]:

@@ -47,10 +47,13 @@ def command(
       rashomon explain "a gorgeous, witty, seductive movie" --methods attention,lime,integrated-gradients
 
       rashomon explain --data reviews.csv --text-column body --model ./checkpoint --out heat.html
+
+      rashomon explain --data questions.jsonl --model ./question-answerer --methods attention,lime
     """
     from rashomon.experiments.testimony import answerable, background
     from rashomon.explainers import DEFAULT_METHODS, explain, make_explainer
     from rashomon.explainers.explaining import as_examples
+    from rashomon.training.train import default_training
 
     printer = Printer(output)
     _check_asked(texts, data)
@@ -62,7 +65,8 @@ def command(
     chosen = list(method_names(methods))
     for name in chosen:
         make_explainer(name)  # what is wrong with a name is told before anything is trained
-    subject = model.any_subject(data.spec(labelled=not model.checkpoint()))
+    spec = data.spec(labelled=not model.checkpoint())
+    subject = model.any_subject(spec, usual=lambda chosen: default_training(chosen, context.dataset(spec)))
     dataset = None if texts and model.checkpoint() else context.dataset(subject.dataset)
     examples = as_examples(texts) if texts else _from_data(data, dataset, limit)
     trained = context.models(subject)[0].model

@@ -68,7 +68,7 @@ def _entries(kind: str, store: StoreOptions) -> list[tuple[str, str]]:
 
 def _settings(kind: type[Explainer]) -> str:
     """What can be written in parentheses behind an explainer's name, with the usual values."""
-    from rashomon.explainers.base import written
+    from rashomon.runs.by_name import written
 
     told = [name if usual is None else written(name, usual) for name, usual in kind.settings().items()]
     return f" [{', '.join(told)}]" if told else ""

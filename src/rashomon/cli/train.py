@@ -30,13 +30,20 @@ def command(
 
       rashomon train --dataset sst --model bilstm --data-dir DIR --seed 0 --seed 1
 
+      rashomon train --dataset qed --model minilm --max-length 256 --data-dir DIR
+
       rashomon train --data reviews.csv --text-column body --label-column stars --model minilm
     """
+    from rashomon.models.tasks import task_of
+    from rashomon.training.train import default_training
+
     printer = Printer(output)
     if out is not None:
         check_writable(out)
     context = store.context()
-    subject = model.subject(data.spec())
+    spec = data.spec()
+    dataset = context.dataset(spec)
+    subject = model.subject(spec, usual=lambda chosen: default_training(chosen, dataset))
     trained = context.models(subject)
     folders = context.folders(subject)
     if out is not None:
@@ -48,9 +55,9 @@ def command(
         printer.plain(
             f"seed {seed}: best epoch {done.history.best} of {len(done.history.records)}, kept in {folder}"
         )
-    figures = ["accuracy", "f1", "roc-auc", "loss"]
+    figures = [*task_of(dataset).figures, "loss"]
     printer.table(
-        f"{subject.model.name} on {context.dataset(subject.dataset).name}",
+        f"{subject.model.name} on {dataset.name}",
         ["seed", "split", *figures],
         [[row["seed"], row["split"], *[row[figure] for figure in figures]] for row in rows],
     )

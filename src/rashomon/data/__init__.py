@@ -1,6 +1,6 @@
 """Examples and datasets, and the way from text to tensors."""
 
-from rashomon.data.batches import Batch, Encoding, Rows, collate, pack
+from rashomon.data.batches import Batch, Encoding, Rows, collate
 from rashomon.data.catalogue import datasets, known_names, load_dataset
 from rashomon.data.columns import Columns
 from rashomon.data.example import Dataset, Equality, Example, Span, Split, fingerprint, require_labels
@@ -38,7 +38,6 @@ __all__ = [
     "load_lexicon",
     "load_vectors",
     "mock",
-    "pack",
     "parse_step",
     "planted_reviews",
     "read_examples",

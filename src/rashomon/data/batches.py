@@ -7,13 +7,15 @@ are made once; a batch is then an index into them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+
+from rashomon.data.example import Example
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -50,6 +52,7 @@ class Batch:
     mask: Tensor  # bool, true for real tokens
     segments: Tensor
     positions: Tensor
+    content: Tensor  # bool, true for real tokens that are not special
     extras: dict[str, Tensor] = field(default_factory=dict)  # what travels with the examples
 
     @property
@@ -57,16 +60,21 @@ class Batch:
         return self.ids.shape[0]
 
     def to(self, device: torch.device | str) -> Batch:
-        return Batch(
-            self.ids.to(device),
-            self.mask.to(device),
-            self.segments.to(device),
-            self.positions.to(device),
-            {name: tensor.to(device) for name, tensor in self.extras.items()},
-        )
+        return self._each(lambda tensor: tensor.to(device))
+
+    def rows(self, index: Tensor) -> Batch:
+        """The rows at ``index``, in that order, perhaps several times."""
+        return self._each(lambda tensor: tensor[index])
 
     def with_extras(self, **extras: Tensor) -> Batch:
         return replace(self, extras={**self.extras, **extras})
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> Batch:
+        changed = {name: change(getattr(self, name)) for name in FIELDS}
+        return Batch(**changed, extras={name: change(tensor) for name, tensor in self.extras.items()})
+
+
+FIELDS = ("ids", "mask", "segments", "positions", "content")  # the tensors of a batch, as they are stored
 
 
 def collate(encodings: Sequence[Encoding], pad_id: int) -> Batch:
@@ -74,66 +82,59 @@ def collate(encodings: Sequence[Encoding], pad_id: int) -> Batch:
     width = max(len(encoding) for encoding in encodings)
     shape = (len(encodings), width)
     ids = np.full(shape, pad_id, dtype=np.int64)
-    mask = np.zeros(shape, dtype=np.bool_)
-    segments = np.zeros(shape, dtype=np.int64)
-    positions = np.zeros(shape, dtype=np.int64)
+    mask, content = np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.bool_)
+    segments, positions = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
     for row, encoding in enumerate(encodings):
         n = len(encoding)
         ids[row, :n] = encoding.ids
         mask[row, :n] = True
         segments[row, :n] = encoding.segments
         positions[row, :n] = encoding.positions
-    ids_, mask_, segments_, positions_ = map(torch.from_numpy, (ids, mask, segments, positions))
-    return Batch(ids_, mask_, segments_, positions_)
+        content[row, :n] = encoding.content
+    return batch_of(ids, mask, segments, positions, content)
+
+
+def batch_of(ids: Ints, mask: Bools, segments: Ints, positions: Ints, content: Bools) -> Batch:
+    """A batch from arrays ``[batch, tokens]``."""
+    arrays = (ids, mask, segments, positions, content)
+    tensors = [torch.from_numpy(np.ascontiguousarray(array)) for array in arrays]
+    return Batch(tensors[0], tensors[1], tensors[2], tensors[3], tensors[4])
 
 
 class Rows:
-    """A split as tensors on one device. ``extras`` are per example, or per token when 2-D and as wide as ids."""
+    """A split as tensors on one device, with what travels with its examples.
+
+    ``per_token`` names the extras whose last dimension runs over tokens. ``source`` are the examples and encodings
+    behind the rows, where they are known: figures that are taken on texts (of answers) need them.
+    """
 
     def __init__(
         self,
-        encodings: Sequence[Encoding],
-        pad_id: int,
-        labels: Sequence[int] | None = None,
-        extras: Mapping[str, Tensor] | None = None,
+        whole: Batch,
         per_token: Sequence[str] = (),
-        device: torch.device | str = "cpu",
+        source: Sequence[tuple[Example, Encoding]] | None = None,
     ) -> None:
-        self.whole = collate(encodings, pad_id).to(device)
-        self.lengths = self.whole.mask.sum(1).cpu()
-        if labels is not None:
-            self.whole.extras["label"] = torch.tensor(list(labels), dtype=torch.long, device=device)
-        for name, tensor in (extras or {}).items():
-            self.whole.extras[name] = tensor.to(device)
-        self._per_token = frozenset(per_token)
-
-    @classmethod
-    def of(cls, whole: Batch, per_token: Sequence[str] = ()) -> Rows:
-        """Rows of tensors that were made earlier, such as those a worker reads from a run."""
-        rows = cls.__new__(cls)
-        rows.whole, rows.lengths = whole, whole.mask.sum(1).cpu()
-        rows._per_token = frozenset(per_token)
-        return rows
+        self.whole, self.lengths = whole, whole.mask.sum(1).cpu()
+        self.per_token, self.source = frozenset(per_token), source
 
     def __len__(self) -> int:
         return len(self.lengths)
+
+    def with_extras(self, per_token: Sequence[str] = (), **extras: Tensor) -> Rows:
+        """The same rows with more travelling beside them; ``per_token`` of these run over tokens."""
+        on_device = {name: tensor.to(self.whole.ids.device) for name, tensor in extras.items()}
+        return Rows(self.whole.with_extras(**on_device), (*self.per_token, *per_token), self.source)
 
     def batch(self, index: Tensor) -> Batch:
         """The examples at ``index``, padded no further than the longest of them."""
         width = int(self.lengths[index].max())
         index = index.to(self.whole.ids.device)
-        whole = self.whole
         extras = {
-            name: tensor[index, ..., :width] if name in self._per_token else tensor[index]
-            for name, tensor in whole.extras.items()
+            name: tensor[index, ..., :width] if name in self.per_token else tensor[index]
+            for name, tensor in self.whole.extras.items()
         }
-        return Batch(
-            whole.ids[index, :width],
-            whole.mask[index, :width],
-            whole.segments[index, :width],
-            whole.positions[index, :width],
-            extras,
-        )
+        tensors = {name: getattr(self.whole, name)[index, :width] for name in FIELDS}
+        return Batch(**tensors, extras=extras)
 
     def shuffled(self, batch_size: int, generator: torch.Generator) -> Iterator[Tensor]:
         """Indices of an epoch's batches: alike in length, random in membership and order."""
@@ -143,19 +144,3 @@ class Rows:
         batches = order.split(batch_size)
         for position in torch.randperm(len(batches), generator=generator).tolist():
             yield batches[position]
-
-    def in_order(self, token_budget: int = 8192) -> Iterator[Tensor]:
-        """Indices of batches for evaluation: sorted by length, at most ``token_budget`` padded tokens each."""
-        order = torch.argsort(self.lengths, stable=True)
-        yield from pack(self.lengths[order].tolist(), order, token_budget)
-
-
-def pack(sorted_lengths: Sequence[int], order: Tensor, token_budget: int) -> Iterator[Tensor]:
-    """Cut ``order`` (whose lengths ascend) into runs whose padded size stays within the budget."""
-    start = 0
-    for end, length in enumerate(sorted_lengths, start=1):
-        if end - start > 1 and (end - start) * length > token_budget:
-            yield order[start : end - 1]
-            start = end - 1
-    if start < len(sorted_lengths):
-        yield order[start:]

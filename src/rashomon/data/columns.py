@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rashomon.data.annotations import MalformedError, example_of
 from rashomon.data.example import Example
@@ -48,7 +48,8 @@ def examples_from(
 ) -> tuple[tuple[Example, ...], tuple[str, ...]]:
     """The examples of a table and the names of their labels (those given, or all that occur, in order)."""
     columns = columns or Columns()
-    if is_question_answering(table, columns):
+    questions = is_question_answering(table, columns)
+    if questions:
         columns = Columns("question", "passage", columns.label, None, columns.id)
         require_labels = False
     _check_columns(table, columns, require_labels)
@@ -60,7 +61,9 @@ def examples_from(
     examples = []
     for (line, values), key, text, other, label in zip(table.rows, ids, texts, pairs, numbers, strict=True):
         try:
-            examples.append(example_of(values, key, text, other, label, columns.rationale))
+            example = example_of(values, key, text, other, label, columns.rationale)
+            # A question stays one where nobody knows its answer.
+            examples.append(replace(example, answers=example.answers or ()) if questions else example)
         except MalformedError as problem:
             raise UserError(f"In {table.where(line)}, {problem}.") from problem
     return tuple(examples), names

@@ -7,9 +7,8 @@ explaining from its last block of texts; seeds train side by side, one thread ea
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from weakref import WeakValueDictionary
@@ -22,19 +21,18 @@ from rashomon.data.preprocess import apply_dataset_steps
 from rashomon.errors import UserError
 from rashomon.experiments.subject import GIVEN, DatasetSpec, Subject
 from rashomon.explainers import Explainer, Explanations, explain, make_explainer
-from rashomon.explainers.base import OutputSpace
 from rashomon.explainers.explaining import chunks
-from rashomon.models.base import Model
+from rashomon.models.base import Model, best_device
 from rashomon.models.build import load_model
 from rashomon.models.label_names import in_model_labels
-from rashomon.models.model_spec import ModelSpec
+from rashomon.models.tasks import Space
 from rashomon.progress import progress
 from rashomon.runs.executor import Backend, run_tasks
-from rashomon.runs.specifications import Plain, content_hash, to_plain
-from rashomon.runs.store import Store, read_json, write_json
+from rashomon.runs.specifications import Plain
+from rashomon.runs.store import Store
 from rashomon.training.loop import History
-from rashomon.training.settings import TrainingSpec
-from rashomon.training.train import Trained, best_device, evaluate, train_model
+from rashomon.training.run import MODEL, Trained, TrainingRun, read_history
+from rashomon.training.train import default_training, training_run
 
 EXPLANATIONS = "explanations.parquet"
 
@@ -67,6 +65,10 @@ class Context:
         model, notes = self.models(subject)[0].model, list(data.notes)
         counted = in_model_labels(data, model, notes)
         return Dataset(counted.name, counted.splits, model.labels, tuple(notes))
+
+    def with_datasets(self, swapped: Mapping[DatasetSpec, Dataset]) -> Context:
+        """The same context, in which some specifications lead to other datasets."""
+        return replace(self, _datasets={**self._datasets, **swapped})
 
     def adopt(self, dataset: Dataset) -> DatasetSpec:
         """Hand over a dataset; the specification that is returned leads to it."""
@@ -115,20 +117,26 @@ class Context:
 
     def train_all(self, subjects: Sequence[Subject]) -> list[Path]:
         """Where the models of several subjects are kept, seed by seed; the missing are trained side by side."""
-        wanted = [(subject, seed) for subject in subjects for seed in subject.seeds]
-        runs = [_TrainingRun.of(self.dataset(subject.dataset), subject, seed) for subject, seed in wanted]
-        return self.make([run.key() for run in runs], "models", [run.make for run in runs])
+        return self.train_runs([run for subject in subjects for run in self._runs(subject)])
+
+    def train_runs(self, runs: Sequence[TrainingRun], kind: str = "models") -> list[Path]:
+        """Where finished trainings are kept; the missing are done side by side."""
+        return self.make([run.key() for run in runs], kind, [run.make for run in runs])
+
+    def _runs(self, subject: Subject) -> list[TrainingRun]:
+        data = self.dataset(subject.dataset)
+        how = subject.training or default_training(subject.model, data)
+        return [
+            training_run(subject.model, data, how, seed, subject.objective, subject.callbacks)
+            for seed in subject.seeds
+        ]
 
     def _read_trained(self, folder: Path) -> Trained:
-        history = read_json(folder / "history.json")
-        model = self._loaded(folder / "model")
-        return Trained(model, History(history["records"], history["best"]), history["scores"])
+        return Trained(self._loaded(folder / MODEL), *read_history(folder), folder)
 
     def folders(self, subject: Subject) -> list[Path]:
         """Where the subject's trained models are kept, one folder a seed."""
-        data = self.dataset(subject.dataset)
-        runs = [_TrainingRun.of(data, subject, seed) for seed in subject.seeds]
-        return [self.store.path(run.key(), "models") for run in runs]
+        return [self.store.path(run.key(), "models") for run in self._runs(subject)]
 
     def make(
         self, specifications: Sequence[object], kind: str, makers: Sequence[Callable[[Path], None]]
@@ -153,12 +161,17 @@ class Context:
         methods: Sequence[str | Explainer],
         *,
         seed: int = 0,
-        space: OutputSpace = "logit",
+        space: Space = "logit",
         background: Sequence[Example] = (),
     ) -> Explanations:
         """Explanations by every method. Those not in the store are computed together, and kept block by block."""
-        asked = [make_explainer(method) for method in methods]
-        common = {"model": model.fingerprint(), "labels": list(model.labels), "space": space}
+        asked = [make_explainer(method).suited(model) for method in methods]
+        common = {
+            "model": model.fingerprint(),
+            "labels": list(model.labels),
+            "space": space,
+            "task": model.task.name,
+        }
         common |= {"background": fingerprint(background)}
         encodings = model.encode(examples)
         blocks = [_Block([examples[i] for i in c], [encodings[i] for i in c]) for c in chunks(encodings)]
@@ -213,53 +226,3 @@ class _Block:
 def _method_key(explainer: Explainer, seed: int) -> dict[str, Plain]:
     told = {"method": explainer.name, "configuration": explainer.configuration()}
     return told | {"seed": seed if explainer.stochastic else None}
-
-
-@dataclass(frozen=True)
-class _TrainingRun:
-    """One training: what decides its numbers (the key) and how to do it."""
-
-    data: Dataset
-    model: ModelSpec
-    training: TrainingSpec
-    seed: int
-
-    @classmethod
-    def of(cls, data: Dataset, subject: Subject, seed: int) -> _TrainingRun:
-        return cls(data, subject.model, subject.how_trained, seed)
-
-    def key(self) -> dict[str, Plain]:
-        return {
-            "dataset": self.data.fingerprint,
-            "model": model_key(self.model),
-            "training": to_plain(self.training),
-            "seed": self.seed,
-        }
-
-    def make(self, folder: Path) -> None:
-        checkpoint = folder / "checkpoint.safetensors"
-        trained = train_model(self.model, self.data, self.training, seed=self.seed, checkpoint=checkpoint)
-        trained.model.save(folder / "model")
-        labelled = [split for split in self.data if self.data[split] and _has_labels(self.data[split])]
-        scores = {split: evaluate(trained.model, self.data, split) for split in labelled}
-        history = {"records": trained.history.records, "best": trained.history.best, "scores": scores}
-        write_json(folder / "history.json", history)
-        checkpoint.unlink(missing_ok=True)
-
-
-def model_key(model: ModelSpec) -> Plain:
-    """A model's specification with files by content, so that moving a file changes nothing."""
-    plain = to_plain(model)
-    assert isinstance(plain, dict)
-    if model.embeddings is not None:
-        if not Path(model.embeddings).is_file():
-            raise UserError(f"There is no file of word vectors at {model.embeddings}.")
-        plain["embeddings"] = content_hash(Path(model.embeddings))
-    folder = Path(model.name).expanduser()
-    if folder.is_dir() and not model.is_builtin:  # a folder that happens to be called bilstm is none of ours
-        plain["name"] = json.dumps(content_hash(folder))
-    return plain
-
-
-def _has_labels(examples: Sequence[Example]) -> bool:
-    return all(example.label is not None for example in examples)

@@ -22,19 +22,18 @@ from rashomon.data import Example
 from rashomon.data.batches import Batch
 from rashomon.data.example import fingerprint
 from rashomon.errors import UserError
-from rashomon.experiments.adversaries import max_attention, named
 from rashomon.experiments.context import Context
+from rashomon.experiments.trials import max_attention, with_ids
 from rashomon.measures.divergence import tvd
 from rashomon.models.attention import softmax
-from rashomon.models.base import Model
+from rashomon.models.base import Model, Output, best_device
 from rashomon.models.build import load_model
 from rashomon.models.classifier import AttentionClassifier
-from rashomon.models.evaluator import evaluating, rows_of
+from rashomon.models.evaluator import collect, rows_of
 from rashomon.models.sequences import Layout
 from rashomon.runs.specifications import to_plain
 from rashomon.runs.store import read_parquet, write_parquet
 from rashomon.training.adversarial import attention_distance
-from rashomon.training.train import best_device
 
 CHUNK = 128  # texts of one task
 TOKEN_BUDGET = 4096
@@ -79,12 +78,13 @@ def _make_chunk(
 ) -> None:
     model = decodable(load_model(base).to(best_device()))
     rows = rows_of(model, examples)
-    parts = []
-    for index in rows.in_order(TOKEN_BUDGET):
-        found = other_attention(model, rows.batch(index), (index + first).tolist(), search, seed)
-        parts.append(found.assign(position=index.numpy()))
-    table = pd.concat(parts).sort_values("position").drop(columns="position")
-    write_parquet(folder / "found.parquet", named(table, examples))
+
+    def read(output: Output, batch: Batch, index: Tensor) -> dict[str, Tensor]:
+        return other_attention(model, output, batch, (index + first).tolist(), search, seed)
+
+    found = collect(model, rows, read, attention=True, gradients=True, token_budget=TOKEN_BUDGET)
+    table = pd.DataFrame({name: value.numpy() for name, value in found.items()})
+    write_parquet(folder / "found.parquet", with_ids(table, examples))
 
 
 def decodable(model: Model) -> AttentionClassifier:
@@ -95,22 +95,26 @@ def decodable(model: Model) -> AttentionClassifier:
 
 
 def other_attention(
-    model: AttentionClassifier, batch: Batch, numbers: Sequence[int], search: Search, seed: int
-) -> pd.DataFrame:
+    model: AttentionClassifier,
+    output: Output,
+    batch: Batch,
+    numbers: Sequence[int],
+    search: Search,
+    seed: int,
+) -> dict[str, Tensor]:
     """The farthest attention of each text that keeps the output; ``numbers`` seed each text's own noise."""
-    with evaluating(model), torch.no_grad():
-        output = model(batch)
     assert output.attention is not None
+    hidden, attention = output.hidden.detach(), output.attention.detach()
     sides = Layout(batch, model.pair).sides
-    base = (output.attention / len(sides)).unsqueeze(1)  # [B, 1, heads, T]
-    before = output.probabilities.unsqueeze(1)
+    base = (attention / len(sides)).unsqueeze(1)  # [B, 1, heads, T]
+    before = output.probabilities.detach().unsqueeze(1)
     logits = _random_starts(batch, numbers, model.spec.heads, search, seed).requires_grad_()
     optimizer = torch.optim.Adam([logits], lr=search.learning_rate)
     best = torch.full(logits.shape[:2], -1.0, device=logits.device)
     best_change = torch.full_like(best, torch.nan)
     for step in range(search.steps + 1):
         weights = torch.stack([softmax(logits, side[:, None, None, :]) for side in sides]).sum(0)
-        after = model.decode_with(output.hidden, weights, batch).softmax(-1)
+        after = model.decode_with(hidden, weights, batch).softmax(-1)
         change = tvd(after, before)
         spread = weights / len(sides)
         moved = attention_distance(spread, base.expand_as(spread))
@@ -122,7 +126,7 @@ def other_attention(
             loss = (search.penalty * excess - moved).sum() - _apart(spread).sum()
             logits.grad = torch.autograd.grad(loss, logits)[0]
             optimizer.step()
-    return _table(best, best_change, before, output.attention)
+    return _farthest(best, best_change, before, attention)
 
 
 def _random_starts(batch: Batch, numbers: Sequence[int], heads: int, search: Search, seed: int) -> Tensor:
@@ -143,16 +147,14 @@ def _apart(weights: Tensor) -> Tensor:
     return attention_distance(weights[:, first], weights[:, second]).sum(1) / (count * (count - 1))
 
 
-def _table(best: Tensor, change: Tensor, before: Tensor, attention: Tensor) -> pd.DataFrame:
+def _farthest(best: Tensor, change: Tensor, before: Tensor, attention: Tensor) -> dict[str, Tensor]:
+    """Of every text the start that came farthest; NaN where none kept the output."""
     farthest = best.argmax(1, keepdim=True)
     jsd = best.gather(1, farthest).squeeze(1)
-    missing = jsd < 0
-    return pd.DataFrame(
-        {
-            "base_class": before[:, 0].argmax(-1).cpu().numpy(),
-            "max_attention": max_attention(attention).cpu().numpy(),
-            "jsd": jsd.masked_fill(missing, torch.nan).cpu().numpy(),
-            "tvd": change.gather(1, farthest).squeeze(1).cpu().numpy(),
-            "starts_kept": (best >= 0).sum(1).cpu().numpy(),
-        }
-    )
+    return {
+        "base_class": before[:, 0].argmax(-1),
+        "max_attention": max_attention(attention),
+        "jsd": jsd.masked_fill(jsd < 0, torch.nan),
+        "tvd": change.gather(1, farthest).squeeze(1),
+        "starts_kept": (best >= 0).sum(1),
+    }

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from rashomon.data import Columns
 from rashomon.models.model_spec import ModelSpec
 from rashomon.models.seeding import check_seeds
+from rashomon.training.callbacks import make_callback
+from rashomon.training.objectives import make_objective
 from rashomon.training.settings import TrainingSpec
 from rashomon.training.train import default_training
 
@@ -48,9 +50,14 @@ class Subject:
     training: TrainingSpec | None = None  # None: what suits the model
     seeds: tuple[int, ...] = (0,)
     checkpoint: str | None = None  # a folder, a hub id, or GIVEN
+    objective: str = "cross-entropy"  # what training pulls towards, with its settings: tying(weight=5)
+    callbacks: tuple[str, ...] = ()  # what listens to the training and is kept: dynamics, epoch-models
 
     def __post_init__(self) -> None:
         check_seeds("The seed of a model", *self.seeds)
+        make_objective(self.objective)  # what is wrong with a name is told before any work is done
+        for callback in self.callbacks:
+            make_callback(callback)
 
     @property
     def how_trained(self) -> TrainingSpec:

@@ -20,7 +20,7 @@ from rashomon.explainers.record import UNKNOWN
 from rashomon.measures.base import Ragged
 from rashomon.models.base import Model
 from rashomon.models.label_names import in_model_labels
-from rashomon.training.train import Trained
+from rashomon.training.run import Trained
 
 # The methods of the agreement paper; those that a model cannot answer are left out and named in a warning.
 METHODS = (

@@ -16,8 +16,9 @@ from torch import Tensor
 
 from rashomon.errors import UserError
 from rashomon.explainers.base import REASONS, Explainer, Floats, Job, Scores, explainers
-from rashomon.explainers.flow import attention_flow, augment, rollout
+from rashomon.explainers.flow import attention_flow
 from rashomon.measures.threads import torch_threads
+from rashomon.models.attention import augmented, rollout
 from rashomon.models.base import Model, Output
 
 
@@ -71,14 +72,14 @@ class _ThroughLayers(Explainer):
         def read(output: Output, row: int, n: int) -> Scores:
             assert output.layers is not None
             assert output.readout is not None
-            layers = torch.stack([layer[row, :, :n, :n] for layer in output.layers]).double().cpu().numpy()
-            return Scores(self.trace(augment(layers), output.readout[row, :n].double().cpu().numpy()))
+            layers = torch.stack([layer[row, :, :n, :n] for layer in output.layers]).double()
+            return Scores(self.trace(layers, output.readout[row, :n].double()))
 
         return job.engine.outputs(job.encodings, read)
 
     @abstractmethod
-    def trace(self, layers: Floats, readout: Floats) -> Floats:
-        """Scores ``[n]`` from the augmented matrices ``[L, n, n]``, lowest layer first, and the readout ``[n]``."""
+    def trace(self, layers: Tensor, readout: Tensor) -> Floats:
+        """Scores ``[n]`` from the attention ``[L, heads, n, n]``, lowest layer first, and the readout ``[n]``."""
 
 
 @explainers.register("attention-rollout")
@@ -88,8 +89,8 @@ class AttentionRollout(_ThroughLayers):
 
     name: ClassVar[str] = "attention-rollout"
 
-    def trace(self, layers: Floats, readout: Floats) -> Floats:
-        return np.asarray(readout @ rollout(layers), dtype=np.float64)
+    def trace(self, layers: Tensor, readout: Tensor) -> Floats:
+        return np.asarray(rollout(tuple(layers), readout).cpu().numpy())
 
 
 @explainers.register("attention-flow")
@@ -99,6 +100,6 @@ class AttentionFlow(_ThroughLayers):
 
     name: ClassVar[str] = "attention-flow"
 
-    def trace(self, layers: Floats, readout: Floats) -> Floats:
+    def trace(self, layers: Tensor, readout: Tensor) -> Floats:
         with torch_threads():
-            return attention_flow(layers, readout)
+            return attention_flow(augmented(layers).cpu().numpy(), readout.cpu().numpy())

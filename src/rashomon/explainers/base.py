@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-import json
-import re
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import MISSING, Field, asdict, dataclass, fields, is_dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from rashomon.data.batches import Encoding
 from rashomon.errors import UserError
-from rashomon.models.base import Model
+from rashomon.models.base import Model, Output
+from rashomon.models.tasks import Space
 from rashomon.registry import Registry
-from rashomon.runs.specifications import from_plain, to_plain
+from rashomon.runs.by_name import in_one_word, make_by_name, settings_of
 
 if TYPE_CHECKING:
     from rashomon.explainers.engine import Engine
 
 Floats = NDArray[np.float64]
-OutputSpace = Literal["logit", "probability"]
 Aggregation = Literal["sum", "norm"]  # over the embedding dimension
 REASONS = {  # why a method is refused, by the capability it needs
     "attention": "the model does not say what it attends to",
     "layers": "the model has no layers of self-attention",
     "gradients": "the model's output cannot be differentiated",
+    "classes": "the model does not choose between classes",
 }
-_BETWEEN = re.compile(r",(?![^\[]*\])")  # commas, except those inside brackets
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +47,8 @@ class Job:
 
     engine: Engine
     encodings: Sequence[Encoding]
-    targets: NDArray[np.int64]  # [N]
-    probabilities: Floats  # [N, C]
-    space: OutputSpace
+    targets: NDArray[np.int64]  # [N] classes, or [N, 2] first and last tokens of spans
+    space: Space
     seed: int
     background: Sequence[Encoding] = ()  # training examples, for methods that average over them
     asked: Sequence[Explainer] = ()  # everyone who is asked the same, for those who can share
@@ -59,6 +56,15 @@ class Job:
     @property
     def model(self) -> Model:
         return self.engine.model
+
+    def value(self, output: Output, targets: Tensor) -> Tensor:
+        """The number that is explained, for each row of a batch ``[B]``."""
+        return self.model.task.value(output.logits, targets, self.space)
+
+    def values(self, logits: Sequence[Floats]) -> list[Floats]:
+        """The same from evaluations of the engine: for each example one number a row of its logits."""
+        task = self.model.task
+        return [task.values(rows, t, self.space) for rows, t in zip(logits, self.targets, strict=True)]
 
     def generator(self, index: int, salt: str) -> np.random.Generator:
         """Randomness that depends on the seed and the example's tokens alone, so never on the batch."""
@@ -81,9 +87,7 @@ class Explainer(ABC):
     @property
     def label(self) -> str:
         """The name, with the settings that differ from the usual ones; ``make_explainer`` reads it back."""
-        values = [(name, getattr(self, name), usual) for name, usual in self.settings().items()]
-        told = [written(name, value) for name, value, usual in values if value != usual]
-        return f"{self.name}({', '.join(told)})" if told else self.name
+        return in_one_word(self.name, self)
 
     @property
     def has_sign(self) -> bool:
@@ -94,13 +98,17 @@ class Explainer(ABC):
     @classmethod
     def settings(cls) -> dict[str, Any]:
         """What can be set, with the usual values."""
-        known: tuple[Field[Any], ...] = fields(cls) if is_dataclass(cls) else ()
-        made = {f.name: f.default if f.default_factory is MISSING else f.default_factory() for f in known}
-        return {name: None if usual is MISSING else usual for name, usual in made.items()}
+        return settings_of(cls)
 
     def configuration(self) -> dict[str, Any]:
         """The exact settings, in plain JSON types."""
         return {key: list(v) if isinstance(v, tuple) else v for key, v in asdict(self).items()}  # type: ignore[call-overload]
+
+    def suited(self, model: Model) -> Explainer:
+        """The same method as this model can answer it: where places must stay, tokens are masked, not taken out."""
+        if model.task.keeps_positions and getattr(self, "perturbation", None) == "remove":
+            return replace(self, perturbation="mask")  # type: ignore[type-var]
+        return self
 
     def refusal(self, model: Model) -> str | None:
         """Why this method cannot be used on this model, if it cannot."""
@@ -113,15 +121,7 @@ explainers: Registry[type[Explainer]] = Registry("explainer")
 
 def make_explainer(method: str | Explainer, **settings: Any) -> Explainer:
     """An explainer by name, with settings other than the usual ones: ``"lime(samples=500, perturbation=mask)"``."""
-    if isinstance(method, Explainer):
-        return method
-    name, asked = _apart(method)
-    kind = explainers.get(name)
-    unknown = sorted({*asked, *settings} - {*kind.settings()})
-    if unknown:
-        known = ", ".join(kind.settings())
-        raise UserError(f"{name} has no setting {unknown[0]!r}; it has: {known or 'none'}.")
-    return from_plain(kind, asked | settings) if asked else kind(**settings)
+    return method if isinstance(method, Explainer) else make_by_name(explainers, method, **settings)
 
 
 def find_explainer(method: str) -> Explainer | None:
@@ -130,37 +130,6 @@ def find_explainer(method: str) -> Explainer | None:
         return make_explainer(method)
     except UserError:
         return None
-
-
-def written(name: str, value: object) -> str:
-    """A setting as it is written behind a method's name."""
-    return f"{name}={value if isinstance(value, str) else json.dumps(to_plain(value))}"
-
-
-def _apart(method: str) -> tuple[str, dict[str, Any]]:
-    """A name and the settings written behind it in parentheses."""
-    name, opened, rest = method.strip().partition("(")
-    if not opened:
-        return name, {}
-    if not rest.endswith(")"):
-        raise UserError(f"Write settings as in lime(samples=500, perturbation=mask), not as in {method!r}.")
-    settings: dict[str, Any] = {}
-    for part in filter(str.strip, _BETWEEN.split(rest[:-1])):
-        key, equals, value = (piece.strip() for piece in part.partition("="))
-        if not (key and equals and value):
-            raise UserError(f"In {method!r}, {part.strip()!r} is not a setting such as samples=500.")
-        if key in settings:
-            raise UserError(f"In {method!r}, {key} is set twice.")
-        settings[key] = _value(value)
-    return name.strip(), settings
-
-
-def _value(text: str) -> object:
-    """A number, true, false or a list in brackets; anything else is a word."""
-    for read in (int, float, json.loads):
-        with suppress(ValueError):
-            return read(text)
-    return text
 
 
 def relative_gap(total: Floats | float, expected: Floats | float) -> Floats:

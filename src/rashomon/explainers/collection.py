@@ -26,7 +26,7 @@ from rashomon.explainers.display import by_example, legend, to_html_fragment, to
 from rashomon.explainers.record import UNKNOWN_TARGET, Explanation, Floats, Merge, merge_words
 
 SHOWN = 10  # examples shown by a notebook or a terminal that was only asked for "the explanations"
-SCHEMA_VERSION = "1"
+SCHEMA_VERSION = "2"
 _KIND, _VERSION = b"rashomon.kind", b"rashomon.schema_version"
 _ARRAYS = {"starts": pa.int64(), "ends": pa.int64(), "word_ids": pa.int64(), "segments": pa.int64()}
 _SCHEMA = pa.schema(
@@ -51,6 +51,7 @@ _SCHEMA = pa.schema(
         pa.field("warnings", pa.list_(pa.string()), nullable=False),
         pa.field("unit", pa.string(), nullable=False),
         pa.field("merged_by", pa.string()),
+        pa.field("answer", pa.list_(pa.int64())),
     ],
     metadata={_KIND: b"explanations", _VERSION: SCHEMA_VERSION.encode()},
 )
@@ -284,6 +285,10 @@ def _check_comparable(row: Sequence[Explanation]) -> None:
             raise UserError(
                 f"{pair} explain different classes, {first.target_label} and {other.target_label}."
             )
+        if None not in (first.answer, other.answer) and first.answer != other.answer:
+            raise UserError(
+                f"{pair} explain different answers, {first.target_label!r} and {other.target_label!r}."
+            )
 
 
 def _table(items: Sequence[Explanation]) -> pa.Table:
@@ -309,6 +314,7 @@ def _explanations(table: pa.Table) -> Iterator[Explanation]:
         for name in ("word_ids", "segments", "special", "scores"):
             record[name] = arrays[name][row]
         record["warnings"] = tuple(record["warnings"])
+        record["answer"] = None if record["answer"] is None else tuple(record["answer"])
         yield Explanation(offsets=np.stack([starts, ends], axis=1), **record)
 
 

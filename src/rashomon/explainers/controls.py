@@ -34,6 +34,7 @@ class Trivial(Explainer):
     """Points at a place that gives the class away: the first k % of tokens for class 1, the next for class 0, ..."""
 
     name: ClassVar[str] = "trivial"
+    needs: ClassVar[frozenset[str]] = frozenset({"classes"})
     signed: ClassVar[bool] = False
     percent: float = 10.0
 

@@ -112,6 +112,9 @@ def by_example(explanations: Iterable[Explanation]) -> list[list[Explanation]]:
 def prediction(explanation: Explanation) -> str:
     """One line on what is explained, and how sure the model was."""
     target, probabilities = explanation.target, explanation.probabilities
+    if explanation.answer is not None:
+        sure = f" ({probabilities[0]:.1%})" if probabilities else ""
+        return f"Answer: {explanation.target_label}{sure}"
     if target == UNKNOWN_TARGET:
         return f"Explained class: {explanation.target_label}"
     if not 0 <= target < len(probabilities):
@@ -152,7 +155,7 @@ def legend(dark: bool | None = None) -> Text:
     palette = DARK if (_terminal_is_dark() if dark is None else dark) else LIGHT
     return Text.assemble(
         (" for ", _style(1.0, True, palette)),
-        " the class (+)   ",
+        " what is explained (+)   ",
         (" against ", _style(-1.0, True, palette)),
         " it (-)   strongest: bold; colours are scaled for each row",
     )
@@ -217,7 +220,10 @@ def _warnings(group: Sequence[Explanation]) -> list[tuple[str, list[str]]]:
 
 
 def _segments(item: Explanation) -> list[tuple[str, int]]:
-    return [("", 0)] if item.text_pair is None else [("First text", 0), ("Second text", 1)]
+    if item.text_pair is None:
+        return [("", 0)]
+    first, second = ("First text", "Second text") if item.answer is None else ("Question", "Passage")
+    return [(first, 0), (second, 1)]
 
 
 def _rich_cell(item: Explanation, palette: tuple[RGB, RGB, RGB, RGB]) -> Text:
@@ -322,7 +328,7 @@ _CSS = """
 
 # Table roles are spelled out because a table shown as blocks on a phone loses them in some browsers.
 _BODY = """
-<p class="legend">Orange <mark class="for top for-8">speaks for</mark> the explained class, blue
+<p class="legend">Orange <mark class="for top for-8">speaks for</mark> the explained class or answer, blue
 <mark class="against top against-8">speaks against</mark> it; the strongest are bold, underlined with a line
 (for) or dots (against). Colours are scaled for each method on its own; a method without
 signs has only orange.</p>

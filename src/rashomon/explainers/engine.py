@@ -10,35 +10,23 @@ say with the token masked, and a row costs only what it keeps. Models of which t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from rashomon.data.batches import Bools, Encoding, Ints
 from rashomon.errors import unknown_name
 from rashomon.explainers.perturbed_rows import Table
-from rashomon.models.base import Model, Output, without_attention
-from rashomon.models.evaluator import evaluating
-from rashomon.progress import Advance, progress
+from rashomon.models.base import Output
+from rashomon.models.evaluator import Evaluator
+from rashomon.progress import progress
 
 Perturbation = Literal["remove", "mask", "pad"]
 Floats = NDArray[np.float64]
 T = TypeVar("T")
-PADDING_SHARE = 0.1
-
-
-@dataclass
-class Counts:
-    """What was asked of the model, and what it was spared."""
-
-    asked: int = 0
-    evaluated: int = 0
-    tokens: int = 0
 
 
 @dataclass
@@ -46,7 +34,7 @@ class _Known:
     """Logits of one example under the perturbations evaluated so far."""
 
     place: dict[bytes, int] = field(default_factory=dict)
-    values: list[Floats] = field(default_factory=list)  # [k, C] each, in the order of places
+    values: list[Floats] = field(default_factory=list)  # [k, ...] each, in the order of places
 
     def rows(self, index: Ints) -> Floats:
         if len(self.values) > 1:
@@ -55,12 +43,10 @@ class _Known:
 
 
 @dataclass
-class Engine:
-    """Evaluations of one model. ``token_budget`` bounds the padded tokens of a batch."""
+class Engine(Evaluator):
+    """Evaluations of one model, remembered. ``token_budget`` bounds the padded tokens of a batch."""
 
-    model: Model
     token_budget: int = 4096
-    counts: Counts = field(default_factory=Counts)
     memory: dict[object, Any] = field(default_factory=dict)  # what methods share, under keys of their own
     _known: dict[tuple[bytes, Perturbation], _Known] = field(default_factory=dict)
 
@@ -81,7 +67,7 @@ class Engine:
     def logits(
         self, encodings: Sequence[Encoding], kept: Sequence[Bools], how: Perturbation = "remove"
     ) -> list[Floats]:
-        """Logits ``[S, C]`` for each example, one row for each row of its ``kept`` matrix ``[S, n]``."""
+        """Logits ``[S, C]`` (of spans ``[S, n, 2]``) of each example, one row a row of its ``kept`` ``[S, n]``."""
         if how not in get_args(Perturbation):
             raise unknown_name("perturbation", how, get_args(Perturbation))
         places: list[Ints] = []
@@ -132,99 +118,19 @@ class Engine:
         lengths = np.maximum(kept.sum(1), 1) if shortened else table.lengths[which]
         hidden_id = self.model.mask_id if how == "mask" else self.model.pad_id
 
-        def work(index: Ints) -> Floats:
+        def work(index: Ints) -> Sequence[Floats]:
             if how != "remove":
                 batch = table.replaced(which[index], kept[index], hidden_id)
             elif shortened:
                 batch = table.removed(which[index], kept[index])
             else:
                 batch = table.masked(which[index], kept[index])
-            return self.model(batch.to(self.model.device)).logits.double().cpu().numpy()  # type: ignore[no-any-return]
+            logits = self.model(batch.to(self.model.device)).logits.double().cpu().numpy()
+            if not self.model.task.per_token:
+                return list(logits)
+            return [row[:n] for row, n in zip(logits, lengths[index], strict=True)]
 
         with progress("evaluating the model", len(which)) as advance:
-            values = np.array(self.run(lengths, work, advance=advance))
-        for (known, _, _), part in zip(fresh, np.split(values, ends[:-1]), strict=True):
-            known.values.append(part)
-
-    def run(
-        self,
-        lengths: Ints,
-        work: Callable[[Ints], Sequence[T] | NDArray[Any]],
-        *,
-        rows: Ints | None = None,
-        gradients: bool = False,
-        attention: bool = False,
-        advance: Advance | None = None,
-    ) -> list[T]:
-        """``work`` on batches of positions of alike length; its results in the order of the positions.
-
-        A position stands for one row of a batch, or for as many as ``rows`` says. When memory runs out, this
-        and all later batches are made smaller.
-        """
-        order = np.argsort(lengths, kind="stable")
-        heights = np.ones_like(order) if rows is None else rows
-        results: list[Any] = [None] * len(order)
-        start = 0
-        with self._ready(gradients, attention):
-            while start < len(order):
-                index = order[start : start + self._fitting(lengths, heights, order[start:])]
-                size = int(lengths[index].max() * heights[index].sum())
-                try:
-                    told = work(index)
-                except (MemoryError, RuntimeError) as error:
-                    if len(index) == 1 or not out_of_memory(error):
-                        raise
-                    self.token_budget = size // 2
-                    continue
-                for position, result in zip(index.tolist(), told, strict=True):
-                    results[position] = result
-                start += len(index)
-                self.counts.evaluated += int(heights[index].sum())
-                self.counts.tokens += int((lengths[index] * heights[index]).sum())
-                if advance:
-                    advance(len(index))
-        return results
-
-    def _fitting(self, lengths: Ints, heights: Ints, order: Ints) -> int:
-        """How many of the next positions, whose lengths ascend, make a batch; at least one.
-
-        It stays under the budget and, once it is large enough to be worth a call, mixes lengths only as far as
-        padding stays a small share of it.
-        """
-        order = order[: self.token_budget // max(1, int(lengths[order[0]])) + 1]
-        padded = lengths[order] * np.cumsum(heights[order])
-        real = np.cumsum(lengths[order] * heights[order])
-        dense = (padded <= (1 + PADDING_SHARE) * real) | (padded <= self.token_budget // 8)
-        good = np.flatnonzero((padded <= self.token_budget) & dense)
-        return int(good[-1]) + 1 if len(good) else 1
-
-    @contextmanager
-    def _ready(self, gradients: bool, attention: bool) -> Iterator[None]:
-        with ExitStack() as stack:
-            stack.enter_context(evaluating(self.model))
-            if not attention:
-                stack.enter_context(without_attention(self.model))
-            stack.enter_context(torch.inference_mode(not gradients))
-            if gradients:  # with respect to embeddings alone, whatever the caller's own mode is
-                stack.enter_context(torch.enable_grad())
-                stack.enter_context(_frozen(self.model))
-            yield
-
-
-@contextmanager
-def _frozen(model: Model) -> Iterator[None]:
-    """Parameters without gradients inside, which spares the graph what only they would need."""
-    learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    try:
-        for parameter in learning:
-            parameter.requires_grad_(False)
-        yield
-    finally:
-        for parameter in learning:
-            parameter.requires_grad_(True)
-
-
-def out_of_memory(error: BaseException) -> bool:
-    """CPU allocators say it in words only."""
-    words = ("can't allocate memory", "not enough memory", "out of memory")
-    return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(w in str(error) for w in words)
+            values = self.run(lengths, work, advance=advance)
+        for (known, _, rows), end in zip(fresh, ends, strict=True):
+            known.values.append(np.array(values[end - len(rows) : end]))

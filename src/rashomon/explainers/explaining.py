@@ -6,16 +6,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
 
 import numpy as np
-from scipy.special import softmax
+import torch
+from numpy.typing import NDArray
 
 from rashomon.data.batches import Encoding
 from rashomon.data.example import Example
 from rashomon.errors import UserError
-from rashomon.explainers.base import Explainer, Floats, Job, OutputSpace, Scores, make_explainer
+from rashomon.explainers.base import Explainer, Floats, Job, Scores, make_explainer
 from rashomon.explainers.collection import Explanations
 from rashomon.explainers.engine import Engine
-from rashomon.explainers.record import Explanation
+from rashomon.explainers.record import UNKNOWN_TARGET, Explanation
 from rashomon.models.base import Model
+from rashomon.models.tasks import Space
 from rashomon.progress import progress
 
 CHUNK_TOKENS = 4096  # text on the table at once: enough to fill batches, little enough to keep memory flat
@@ -39,7 +41,7 @@ def explain(
     methods: Iterable[str | Explainer] = DEFAULT_METHODS,
     *,
     seed: int = 0,
-    space: OutputSpace = "logit",
+    space: Space = "logit",
     targets: Sequence[int] | None = None,
     background: Sequence[Example] = (),
     token_budget: int = 4096,
@@ -48,13 +50,15 @@ def explain(
 
     ``background`` are training examples for the methods that average over references.
     """
-    asked = [make_explainer(method) for method in methods]
+    asked = [make_explainer(method).suited(model) for method in methods]
     for explainer in asked:
         if reason := explainer.refusal(model):
             raise UserError(f"{explainer.label} cannot explain this model: {reason}.")
     given = as_examples(examples)
     _check(model, given, seed, targets)
     encodings = model.encode(given)
+    for target, encoding in zip(targets or (), encodings, strict=False):
+        model.task.check_target(target, model.classes, encoding)
     engine = Engine(model, token_budget)
     behind = model.encode(background) if background else []
     records: list[list[Explanation]] = [[] for _ in asked]
@@ -66,13 +70,13 @@ def explain(
     ) as advance:
         for chunk in chunks(encodings):
             part = [encodings[i] for i in chunk]
-            probabilities = predictions(engine, part)
-            chosen = probabilities.argmax(1) if targets is None else np.asarray([targets[i] for i in chunk])
-            job = Job(engine, part, chosen, probabilities, space, seed, behind, asked)
+            logits = whole_logits(engine, part)
+            chosen = predicted(model, logits) if targets is None else np.asarray([targets[i] for i in chunk])
+            job = Job(engine, part, chosen, space, seed, behind, asked)
             for number in order:
                 scores = asked[number].attribute(job)
                 records[number] += [
-                    about.record(given[i], asked[number], job, row, scores[row])
+                    about.record(given[i], asked[number], job, row, scores[row], logits[row])
                     for row, i in enumerate(chunk)
                 ]
                 advance(len(chunk), asked[number].label)
@@ -87,11 +91,6 @@ def _check(model: Model, given: Sequence[Example], seed: int, targets: Sequence[
         return
     if len(targets) != len(given):
         raise UserError(f"{len(targets)} targets were given for {len(given)} examples.")
-    for target in targets:
-        if not 0 <= target < model.classes:
-            raise UserError(
-                f"There is no class {target}; the model has the classes 0 to {model.classes - 1}."
-            )
 
 
 def as_examples(given: Sequence[Example | str]) -> list[Example]:
@@ -104,10 +103,15 @@ def as_examples(given: Sequence[Example | str]) -> list[Example]:
     ]
 
 
-def predictions(engine: Engine, encodings: Sequence[Encoding]) -> Floats:
-    """Class probabilities ``[N, C]``."""
+def whole_logits(engine: Engine, encodings: Sequence[Encoding]) -> list[Floats]:
+    """What the model says of each text as it is: ``[C]``, or ``[n, 2]`` of spans."""
     whole = [np.ones((1, len(encoding)), dtype=np.bool_) for encoding in encodings]
-    return np.asarray(softmax(np.concatenate(engine.logits(encodings, whole)), axis=1))
+    return [rows[0] for rows in engine.logits(encodings, whole)]
+
+
+def predicted(model: Model, logits: Sequence[Floats]) -> NDArray[np.int64]:
+    """The target that the model chooses for each text."""
+    return np.stack([model.task.answers(torch.from_numpy(row)[None])[0].numpy() for row in logits])
 
 
 def chunks(encodings: Sequence[Encoding]) -> Iterator[list[int]]:
@@ -128,16 +132,16 @@ class _About:
     """What is the same for every record of a run."""
 
     def __init__(self, model: Model) -> None:
-        self.labels = model.labels
+        self.task, self.labels = model.task, model.labels
         self.fingerprint = model.fingerprint()
         self.versions = {name: version(name) for name in ("rashomon", "torch", "transformers", "numpy")}
 
     def record(
-        self, example: Example, explainer: Explainer, job: Job, row: int, scores: Scores
+        self, example: Example, explainer: Explainer, job: Job, row: int, scores: Scores, logits: Floats
     ) -> Explanation:
         encoding = job.encodings[row]
         cut = (f"{encoding.cut} tokens did not fit into the model and were cut",) if encoding.cut else ()
-        target = int(job.targets[row])
+        target = job.targets[row]
         return Explanation(
             example_id=example.id,
             text=example.text,
@@ -151,12 +155,13 @@ class _About:
             method=explainer.label,
             configuration=explainer.configuration(),
             seed=job.seed if explainer.stochastic else None,
-            target=target,
-            target_label=self.labels[target],
-            probabilities=tuple(job.probabilities[row].tolist()),
+            target=UNKNOWN_TARGET if target.ndim else int(target),
+            target_label=self.task.describe(target, encoding, example, self.labels),
+            probabilities=self.task.probabilities(logits, target),
             output_space=job.space,
             model=self.fingerprint,
             gap=scores.gap,
             versions=self.versions,
             warnings=scores.warnings + cut,
+            answer=(int(target[0]), int(target[1])) if target.ndim else None,
         )

@@ -24,15 +24,6 @@ Floats = NDArray[np.float64]
 EMPTY = 1e-12  # a residual capacity below this is none: it bounds the error by 1e-12 per edge of a cut
 
 
-def augment(attention: ArrayLike) -> Floats:
-    """Attention [L, H, T, T] to augmented matrices [L, T, T]: mean of heads, half identity, rows sum to 1."""
-    given = np.asarray(attention, dtype=np.float64)
-    if given.ndim != 4 or given.shape[-1] != given.shape[-2]:
-        raise UserError("Attention to augment has the shape [layers, heads, tokens, tokens].")
-    mixed = 0.5 * given.mean(axis=1) + 0.5 * np.eye(given.shape[-1])
-    return np.asarray(mixed / mixed.sum(axis=-1, keepdims=True))
-
-
 def _checked(layers: ArrayLike) -> Floats:
     matrices = np.ascontiguousarray(layers, dtype=np.float64)
     if matrices.ndim != 3 or matrices.shape[0] == 0 or matrices.shape[1] != matrices.shape[2]:
@@ -40,15 +31,6 @@ def _checked(layers: ArrayLike) -> Floats:
     if not np.isfinite(matrices).all() or (matrices < 0).any():
         raise UserError("Augmented attention must be finite and not negative.")
     return matrices
-
-
-def rollout(layers: ArrayLike) -> Floats:
-    """The product of the layers from the top: row i says what top position i holds of each input token."""
-    matrices = _checked(layers)
-    product = matrices[-1]
-    for matrix in matrices[-2::-1]:
-        product = product @ matrix
-    return np.asarray(product)
 
 
 def attention_flow(layers: ArrayLike, source: int | ArrayLike) -> Floats:

@@ -24,7 +24,6 @@ from rashomon.explainers.paths import (
     Reference,
     gather_gradients,
     path_ends,
-    select,
     values_at_inputs,
     values_at_references,
 )
@@ -114,7 +113,7 @@ def resolve_paths(job: Job, settings: PathSettings, layer: Layer | None = None) 
     """Paths as fine as each example needs. One pass with the layer also serves those who ask without it."""
     memory: dict[object, Path] = job.engine.memory
     keys = [
-        (e.ids.tobytes(), e.segments.tobytes(), int(t), job.space, settings)
+        (e.ids.tobytes(), e.segments.tobytes(), t.tobytes(), job.space, settings)
         for e, t in zip(job.encodings, job.targets, strict=True)
     ]
     found = {i: memory[key, layer] for i, key in enumerate(keys) if (key, layer) in memory}
@@ -234,7 +233,7 @@ def _layer_batch(
 
     hook = job.model.first_layer().register_forward_hook(catch)
     try:
-        value = select(job.model(ends.batch, embeddings=at), ends.targets, job.space)
+        value = job.value(job.model(ends.batch, embeddings=at), ends.targets)
     finally:
         hook.remove()
     hidden = caught[0]
@@ -258,5 +257,4 @@ def sub_job(job: Job, chosen: list[int]) -> Job:
         job,
         encodings=[job.encodings[i] for i in chosen],
         targets=job.targets[chosen],
-        probabilities=job.probabilities[chosen],
     )

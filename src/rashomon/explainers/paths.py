@@ -8,18 +8,16 @@ integrated gradients (``integrate.py``) are different sets of rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import torch
-from scipy.special import softmax
 from torch import Tensor
 
 from rashomon.data.batches import Batch, Encoding, Ints
 from rashomon.errors import UserError, unknown_name
-from rashomon.explainers.base import Floats, Job, OutputSpace
-from rashomon.models.base import Output
+from rashomon.explainers.base import Floats, Job
 
 Reference = Literal["pad", "zero", "mask"]
 References = Literal["pad", "zero", "mask", "training"]
@@ -36,12 +34,6 @@ class Point:
     reference: Encoding | Reference = "pad"
 
 
-def select(output: Output, targets: Tensor, space: OutputSpace) -> Tensor:
-    """The number being explained, one per row."""
-    values = output.logits if space == "logit" else output.probabilities
-    return values.gather(1, targets[:, None])[:, 0]
-
-
 @dataclass(frozen=True, slots=True)
 class Ends:
     """Both ends of the paths of a batch, row by row."""
@@ -49,7 +41,7 @@ class Ends:
     batch: Batch
     inputs: Tensor  # [B, T, D] word embeddings
     others: Tensor  # [B, T, D] the same at special tokens, the reference's at content tokens
-    targets: Tensor  # [B]
+    targets: Tensor  # [B] classes, or [B, 2] spans
 
     def at(self, alphas: Sequence[float]) -> Tensor:
         """The points at ``alphas`` of each row's path, ready to be differentiated."""
@@ -68,14 +60,9 @@ def path_ends(job: Job, pairs: Sequence[tuple[int, Encoding | Reference]]) -> En
     inputs = job.model.embed(batch).detach()
     others = _reference_embeddings(job, batch, inputs, encodings, [end for _, end in distinct.values()])
     rows = torch.tensor([numbers[_key(i, end)] for i, end in pairs], device=inputs.device)
-    repeated = of_rows(batch, rows)
+    repeated = batch.rows(rows)
     targets = torch.from_numpy(job.targets[[i for i, _ in pairs]]).to(inputs.device)
     return Ends(repeated, inputs[rows], others[rows], targets)
-
-
-def of_rows(batch: Batch, rows: Tensor) -> Batch:
-    """The rows of a batch in another order, or several times."""
-    return Batch(batch.ids[rows], batch.mask[rows], batch.segments[rows], batch.positions[rows])
 
 
 def _key(example: int, end: Encoding | Reference) -> tuple[int, int | str]:
@@ -103,7 +90,7 @@ def _reference_embeddings(
             ids[row, of_content] = job.model.mask_id if end == "mask" else job.model.pad_id
         else:
             raise unknown_name("reference", end, ("pad", "zero", "mask"))
-    replaced = job.model.embed(Batch(ids, batch.mask, batch.segments, batch.positions)).detach()
+    replaced = job.model.embed(replace(batch, ids=ids)).detach()
     replaced = torch.where(content[..., None], replaced, inputs)
     return replaced.masked_fill(zeroed[..., None], 0.0)
 
@@ -128,7 +115,7 @@ def gather_gradients(job: Job, points: Sequence[Point], multiply: Multiplier) ->
         chosen = [points[i] for i in index]
         ends = path_ends(job, [(point.example, point.reference) for point in chosen])
         at = ends.at([point.alpha for point in chosen])
-        value = select(job.model(ends.batch, embeddings=at), ends.targets, job.space)
+        value = job.value(job.model(ends.batch, embeddings=at), ends.targets)
         (gradient,) = torch.autograd.grad(value.sum(), at)
         if multiply != "one":
             gradient = gradient * (ends.inputs if multiply == "input" else ends.inputs - ends.others)
@@ -149,9 +136,7 @@ def gather_gradients(job: Job, points: Sequence[Point], multiply: Multiplier) ->
 def values_at_inputs(job: Job) -> Floats:
     """The explained output of each example as it is."""
     whole = [np.ones((1, len(encoding)), dtype=np.bool_) for encoding in job.encodings]
-    logits = np.concatenate(job.engine.logits(job.encodings, whole))
-    outputs = softmax(logits, axis=1) if job.space == "probability" else logits
-    return np.asarray(outputs[np.arange(len(outputs)), job.targets])
+    return np.concatenate(job.values(job.engine.logits(job.encodings, whole)))
 
 
 def values_at_references(job: Job, references: Sequence[Encoding | Reference]) -> Floats:
@@ -160,7 +145,7 @@ def values_at_references(job: Job, references: Sequence[Encoding | Reference]) -
     def work(index: Ints) -> Floats:
         ends = path_ends(job, [(int(i), references[i]) for i in index])
         told = job.model(ends.batch, embeddings=ends.others)
-        return select(told, ends.targets, job.space).double().cpu().numpy()
+        return job.value(told, ends.targets).double().cpu().numpy()
 
     return np.array(job.engine.run(np.array([len(encoding) for encoding in job.encodings]), work))
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, softmax
+from scipy.special import gammaln
 
 from rashomon.data.batches import Bools
 from rashomon.errors import UserError, unknown_name
@@ -32,11 +32,7 @@ def explained_values(job: Job, kept: list[Bools], how: Perturbation) -> list[Flo
         whole = np.ones((len(matrix), len(encoding)), dtype=np.bool_)
         whole[:, encoding.content] = matrix
         full.append(whole)
-    values: list[Floats] = []
-    for logits, target in zip(job.engine.logits(job.encodings, full, how), job.targets, strict=True):
-        outputs = softmax(logits, axis=1) if job.space == "probability" else logits
-        values.append(outputs[:, target])
-    return values
+    return job.values(job.engine.logits(job.encodings, full, how))
 
 
 def on_content(job: Job, values: list[Floats]) -> list[Floats]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-import torch
+from numpy.typing import NDArray
 
-from rashomon.data.batches import Batch, Bools, Encoding, Ints
+from rashomon.data.batches import Batch, Bools, Encoding, Ints, batch_of
 
 
 class Table:
@@ -20,11 +21,13 @@ class Table:
         self.ids = np.full(shape, pad_id, dtype=np.int64)
         self.segments = np.zeros(shape, dtype=np.int64)
         self.positions = np.zeros(shape, dtype=np.int64)
+        self.content = np.zeros(shape, dtype=np.bool_)
         for i, encoding in enumerate(encodings):
             n = len(encoding)
             self.ids[i, :n] = encoding.ids
             self.segments[i, :n] = encoding.segments
             self.positions[i, :n] = encoding.positions
+            self.content[i, :n] = encoding.content
         self.real = np.arange(shape[1])[None, :] < self.lengths[:, None]
 
     def removed(self, which: Ints, kept: Bools) -> Batch:
@@ -34,24 +37,32 @@ class Table:
         width = int(counts.max())
         order = np.argsort(~kept, axis=1, kind="stable")[:, :width]
         mask = np.arange(width)[None, :] < counts[:, None]
-        taken = [np.take_along_axis(a, order, 1) for a in (ids, self.segments[which], self.positions[which])]
-        for values, nothing in zip(taken, (self.pad_id, 0, 0), strict=True):
+        whole: tuple[NDArray[Any], ...] = (
+            ids,
+            self.segments[which],
+            self.positions[which],
+            self.content[which],
+        )
+        taken = [np.take_along_axis(a, order, 1) for a in whole]
+        for values, nothing in zip(taken, (self.pad_id, 0, 0, False), strict=True):
             values[~mask] = nothing
-        return _batch(taken[0], mask, taken[1], taken[2])
+        return batch_of(taken[0], mask, taken[1], taken[2], taken[3])
 
     def masked(self, which: Ints, kept: Bools) -> Batch:
         """Rows of full length, with the tokens that are not kept hidden by the mask."""
         ids, kept = self._never_empty(which, kept)
         width = int(self.lengths[which].max())
-        segments, positions = self.segments[which, :width], self.positions[which, :width]
-        return _batch(ids[:, :width], kept[:, :width], segments, positions)
+        return batch_of(ids[:, :width], kept[:, :width], *self._places(which, width))
 
     def replaced(self, which: Ints, kept: Bools, hidden_id: int) -> Batch:
         """Rows of full length, with another id where a token is hidden."""
         width = int(self.lengths[which].max())
         real = self.real[which, :width]
         ids = np.where(real & ~kept[:, :width], hidden_id, self.ids[which, :width])
-        return _batch(ids, real, self.segments[which, :width], self.positions[which, :width])
+        return batch_of(ids, real, *self._places(which, width))
+
+    def _places(self, which: Ints, width: int) -> tuple[Ints, Ints, Bools]:
+        return tuple(a[which, :width] for a in (self.segments, self.positions, self.content))  # type: ignore[return-value]
 
     def _never_empty(self, which: Ints, kept: Bools) -> tuple[Ints, Bools]:
         """Ids and kept tokens where a text that would lose every token keeps one padding token."""
@@ -63,8 +74,3 @@ class Table:
             kept[emptied, first] = True
             ids[emptied, first] = self.pad_id
         return ids, kept
-
-
-def _batch(ids: Ints, mask: Bools, segments: Ints, positions: Ints) -> Batch:
-    made = [torch.from_numpy(np.ascontiguousarray(array)) for array in (ids, mask, segments, positions)]
-    return Batch(made[0], made[1], made[2], made[3])

@@ -45,8 +45,8 @@ class Explanation:
     method: str
     configuration: dict[str, Any]  # plain JSON
     seed: int | None
-    target: int  # class index; -1 when unknown
-    target_label: str
+    target: int  # class index; -1 when unknown, and of spans
+    target_label: str  # the name of the class, the text of the answer
     probabilities: tuple[float, ...]  # of the model for this example; empty when unknown
     output_space: OutputSpace
     model: str  # fingerprint
@@ -55,6 +55,7 @@ class Explanation:
     warnings: tuple[str, ...] = ()
     unit: Unit = "token"
     merged_by: Merge | None = None
+    answer: tuple[int, int] | None = None  # first and last entry of the explained span, where it is one
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -155,8 +156,16 @@ def merge_words(explanation: Explanation, how: Merge = "sum") -> Explanation:
         scores=_merged(explanation.scores, starts, how),
         unit="word",
         merged_by=how,
+        answer=_answer_in_words(explanation, starts),
     )
     return words
+
+
+def _answer_in_words(explanation: Explanation, starts: Ints) -> tuple[int, int] | None:
+    if explanation.answer is None:
+        return None
+    first, last = np.searchsorted(starts, explanation.answer, side="right") - 1
+    return int(first), int(last)
 
 
 def _word_starts(explanation: Explanation) -> Ints:

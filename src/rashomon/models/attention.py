@@ -11,6 +11,7 @@ exactly 0, rows with a real token sum to one, rows without any are all 0.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -69,6 +70,20 @@ def preset(given: Tensor, mask: Tensor) -> Tensor:
     total = kept.sum(-1, keepdim=True)
     smallest = torch.finfo(given.dtype).tiny
     return torch.where(total > smallest, kept / total.clamp_min(smallest), uniform(given, mask))
+
+
+def augmented(layers: Tensor) -> Tensor:
+    """Self-attention ``[..., heads, T, T]`` to ``[..., T, T]``: mean of heads, half residual, rows sum to 1."""
+    mixed = layers.mean(-3) + torch.eye(layers.shape[-1], dtype=layers.dtype, device=layers.device)
+    return mixed / mixed.sum(-1, keepdim=True)
+
+
+def rollout(layers: Sequence[Tensor], readout: Tensor) -> Tensor:
+    """``[..., T]``: attention multiplied down the layers (lowest first) from the weights with which the top is read."""
+    traced = readout.unsqueeze(-2)
+    for layer in reversed(layers):
+        traced = traced @ augmented(layer)
+    return traced.squeeze(-2)
 
 
 class Attention(nn.Module):

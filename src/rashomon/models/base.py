@@ -1,4 +1,4 @@
-"""The contract every model keeps: examples in, class probabilities and attention out.
+"""The contract every model keeps: examples in, the answer to its task and its attention out.
 
 Nothing downstream looks at a model's class. It asks for ``capabilities`` and calls the methods below.
 """
@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from rashomon.data.batches import Batch, Encoding, collate
 from rashomon.data.example import Example
+from rashomon.models.tasks import CLASSIFICATION, Task
 
 
 @dataclass(slots=True)
@@ -31,7 +32,7 @@ class Output:
     the weights with which its top positions enter the prediction.
     """
 
-    logits: Tensor  # [B, C]
+    logits: Tensor  # [B, C] of classes; [B, T, 2] of the start and the end of a span
     attention: Tensor | None  # [B, heads, T]
     hidden: Tensor  # [B, T, H]
     pooled: Tensor  # [B, P]
@@ -40,17 +41,20 @@ class Output:
 
     @property
     def probabilities(self) -> Tensor:
+        """Of the classes ``[B, C]``."""
         return self.logits.softmax(-1)
 
 
 class Model(nn.Module, ABC):
-    """A text classifier. Subclasses set the attributes and fill in the abstract methods."""
+    """A network that reads texts. Subclasses set the attributes and fill in the abstract methods."""
 
-    labels: tuple[str, ...]
+    task: Task = CLASSIFICATION
+    labels: tuple[str, ...]  # of the classes; none where the task has no classes
     max_length: int
     pad_id: int
     mask_id: int  # the id that stands for a hidden token
-    capabilities: frozenset[str]  # of "attention", "layers", "gradients", "removal", "token-level"
+    capabilities: frozenset[str]  # of "attention", "layers", "gradients", "removal", "token-level",
+    # "classes", "fresh"
     wants_attention: bool = True  # see without_attention
 
     @property
@@ -89,6 +93,10 @@ class Model(nn.Module, ABC):
     def save(self, folder: Path) -> None:
         """Write everything needed to load the model again into ``folder``."""
 
+    def fresh(self, seed: int) -> Model:
+        """A model of the same architecture whose weights come from ``seed`` alone (with the capability "fresh")."""
+        raise NotImplementedError(f"Of a {type(self).__name__} nothing but its trained weights is known.")
+
     def collate(self, encodings: Sequence[Encoding]) -> Batch:
         return collate(encodings, self.pad_id).to(self.device)
 
@@ -104,6 +112,10 @@ class Model(nn.Module, ABC):
             digest.update(name.encode())
             digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
         return digest.hexdigest()[:16]
+
+
+def best_device() -> torch.device:
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 @contextmanager

@@ -24,10 +24,11 @@ from rashomon.models.base import Model
 from rashomon.models.classifier import CONFIG, FORMAT, AttentionClassifier
 from rashomon.models.locate import locate
 from rashomon.models.model_spec import ENCODERS, PRETRAINED, ModelSpec, is_checkpoint_name, models
+from rashomon.models.tasks import SPAN, task_of
 
 
 def build_model(spec: ModelSpec, dataset: Dataset, seed: int) -> Model:
-    """An untrained (or pretrained) model for the labels of a dataset; its vocabulary is the train split's."""
+    """An untrained (or pretrained) model for what a dataset asks for; its vocabulary is the train split's."""
     if spec.name in models:
         return models.get(spec.name)(spec, dataset, seed)
     if _is_own(Path(spec.name)):
@@ -50,9 +51,9 @@ def load_model(source: str | Path) -> Model:
     place = locate(source)
     if isinstance(place, Path) and _is_own(place):
         return AttentionClassifier.load(place)
-    from rashomon.models.huggingface import HuggingFaceClassifier
+    from rashomon.models.huggingface import load_huggingface
 
-    return HuggingFaceClassifier.load(place)
+    return load_huggingface(place)
 
 
 def is_pretrained(name: str) -> bool:
@@ -61,6 +62,11 @@ def is_pretrained(name: str) -> bool:
 
 
 def _builtin(spec: ModelSpec, dataset: Dataset, seed: int) -> Model:
+    if task_of(dataset) is SPAN:
+        raise UserError(
+            f"A {spec.name} chooses between classes and cannot answer the questions of {dataset.name}; "
+            "take a pretrained model such as minilm, or a checkpoint."
+        )
     vocabulary = Vocabulary.build(_word_lists(spec, dataset), spec.vocabulary_size, spec.min_count)
     vectors = None
     if spec.embeddings is not None:
@@ -86,9 +92,11 @@ def _with_vectors(
 
 
 def _pretrained(spec: ModelSpec, dataset: Dataset, seed: int) -> Model:
-    from rashomon.models.huggingface import HuggingFaceClassifier
+    from rashomon.models.huggingface import HuggingFaceClassifier, HuggingFaceSpanModel
 
     uniform = spec.weights == "uniform"
+    if task_of(dataset) is SPAN:
+        return HuggingFaceSpanModel.pretrained(spec.name, seed, spec.max_length, uniform)
     return HuggingFaceClassifier.pretrained(spec.name, dataset.labels, seed, spec.max_length, uniform)
 
 

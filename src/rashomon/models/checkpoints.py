@@ -1,6 +1,6 @@
 """How is a pretrained network read? From a checkpoint folder or the Hugging Face hub, whole or not at all.
 
-What can go wrong here is mostly the user's (no such folder, no network, no classification head), so each ends
+What can go wrong here is mostly the user's (no such folder, no network, no trained head), so each ends
 in one sentence that says what was tried.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ import huggingface_hub
 import torch
 from transformers import (
     AutoConfig,
+    AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
     AutoTokenizer,
     PreTrainedConfig,
@@ -28,28 +29,46 @@ from rashomon.errors import UserError
 from rashomon.models.locate import locate
 from rashomon.models.model_spec import PRETRAINED
 from rashomon.models.seeding import seeded
+from rashomon.models.tasks import CLASSIFICATION, SPAN, Task
+
+_HEADS = {
+    CLASSIFICATION: (AutoModelForSequenceClassification, "a text classifier", "classification head"),
+    SPAN: (AutoModelForQuestionAnswering, "a question answerer", "head for answers"),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     network: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
+    task: Task
 
 
-def load_checkpoint(source: str | Path, seed: int | None = None, labels: tuple[str, ...] = ()) -> Checkpoint:
-    """A sequence classifier with eager attention and its tokeniser.
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What is to become of a checkpoint: the head for a task (None: the one it has), fresh if there is a seed."""
+
+    task: Task | None
+    seed: int | None
+    labels: tuple[str, ...]
+
+
+def load_checkpoint(
+    source: str | Path, task: Task | None = None, seed: int | None = None, labels: tuple[str, ...] = ()
+) -> Checkpoint:
+    """A network with eager attention and its tokeniser; without a ``task`` its architecture says what it is for.
 
     With a ``seed``, a head that is missing or does not fit ``labels`` is made afresh from it; without, a
     checkpoint without a head is refused, because its predictions would be noise.
     """
-    source = str(locate(source))
+    source, wanted = str(locate(source)), _Wanted(task, seed, labels)
     if Path(source).is_dir():
-        return _read(source, True, seed, labels)
+        return _read(source, True, wanted)
     try:
-        return _read(source, True, seed, labels)  # what was fetched before needs no network
+        return _read(source, True, wanted)  # what was fetched before needs no network
     except OSError:
         _require_on_hub(source)
-    return _read(source, False, seed, labels)
+    return _read(source, False, wanted)
 
 
 def _require_on_hub(name: str) -> None:
@@ -71,14 +90,16 @@ def _require_on_hub(name: str) -> None:
         ) from error
 
 
-def _read(source: str, local: bool, seed: int | None, labels: tuple[str, ...]) -> Checkpoint:
+def _read(source: str, local: bool, wanted: _Wanted) -> Checkpoint:
+    task = wanted.task or CLASSIFICATION
     try:
         with quiet():
             config = AutoConfig.from_pretrained(source, local_files_only=local)
+            task = wanted.task or _task_of(config)
             tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=local)
-            network = _read_network(source, config, local, seed, labels)
+            network = _read_network(source, config, local, replace(wanted, task=task))
     except (ValueError, KeyError, ImportError, RuntimeError) as error:
-        raise UserError(f"{source} cannot be read as a text classifier: {_first_line(error)}") from error
+        raise UserError(f"{source} cannot be read as {_HEADS[task][1]}: {_first_line(error)}") from error
     except OSError as error:
         if not Path(source).is_dir():
             raise
@@ -90,18 +111,28 @@ def _read(source: str, local: bool, seed: int | None, labels: tuple[str, ...]) -
         )
     if tokenizer.pad_token_id is None:
         raise UserError(f"The tokeniser of {source} has no padding token; set one and save it again.")
-    return Checkpoint(network, tokenizer)
+    return Checkpoint(network, tokenizer, task)
 
 
-def _read_network(
-    source: str, config: PreTrainedConfig, local: bool, seed: int | None, labels: tuple[str, ...]
-) -> PreTrainedModel:
+def _task_of(config: PreTrainedConfig) -> Task:
+    """What the network was saved for; a bare encoder counts as a classifier, of which only the head lacks."""
+    names = config.architectures or ()
+    return SPAN if any("ForQuestionAnswering" in name for name in names) else CLASSIFICATION
+
+
+def _read_network(source: str, config: PreTrainedConfig, local: bool, wanted: _Wanted) -> PreTrainedModel:
+    seed, labels = wanted.seed, wanted.labels
+    kind, _, head = _HEADS[wanted.task or CLASSIFICATION]
     if config.problem_type == "multi_label_classification":
         raise UserError(
             f"{source} gives several labels at once; only classifiers with one label are understood."
         )
     options: dict[str, Any] = {}
-    if seed is not None:
+    if seed is not None and wanted.task is SPAN:
+        config.id2label = {0: "start", 1: "end"}
+        config.label2id = {"start": 0, "end": 1}
+        options["ignore_mismatched_sizes"] = True
+    elif seed is not None:
         # One logit can stand for two classes, and a trained head is not thrown away.
         one_logit = config.num_labels == 1 and len(labels) == 2
         if not one_logit:
@@ -109,7 +140,7 @@ def _read_network(
             config.label2id = {label: number for number, label in enumerate(labels)}
         options["ignore_mismatched_sizes"] = True
     with seeded(seed or 0):
-        network, info = AutoModelForSequenceClassification.from_pretrained(
+        network, info = kind.from_pretrained(
             source,
             config=config,
             local_files_only=local,
@@ -118,11 +149,12 @@ def _read_network(
             output_loading_info=True,
             **options,
         )
-    _check_complete(source, network, info, fresh_head=seed is not None)
+    _check_complete(source, network, info, None if seed is not None else head)
     return cast(PreTrainedModel, network.eval())
 
 
-def _check_complete(source: str, network: PreTrainedModel, info: dict[str, Any], fresh_head: bool) -> None:
+def _check_complete(source: str, network: PreTrainedModel, info: dict[str, Any], head: str | None) -> None:
+    """Refuse what lacks weights; with ``head`` named, also those of the head."""
     body = f"{network.base_model_prefix}."
     missing = sorted(info["missing_keys"])
     # Poolers belong to the head: masked language models are saved without one.
@@ -131,8 +163,8 @@ def _check_complete(source: str, network: PreTrainedModel, info: dict[str, Any],
         raise UserError(
             f"{source} is not a complete checkpoint: {len(absent)} weights such as {absent[0]} lack."
         )
-    if missing and not fresh_head:
-        raise UserError(f"{source} has no trained classification head ({missing[0]} lacks); train it first.")
+    if missing and head is not None:
+        raise UserError(f"{source} has no trained {head} ({missing[0]} lacks); train it first.")
 
 
 @contextmanager

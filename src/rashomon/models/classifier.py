@@ -22,6 +22,7 @@ from rashomon.data.batches import Batch, Encoding
 from rashomon.data.example import Example
 from rashomon.data.preprocess import apply_token_steps
 from rashomon.data.tokens import Word, words_of
+from rashomon.data.vectors import load_vectors
 from rashomon.data.vocabulary import PAD_ID, UNKNOWN_ID, Vocabulary
 from rashomon.errors import UserError
 from rashomon.models.attention import Attention
@@ -74,10 +75,19 @@ class AttentionClassifier(Model):
         # A masked token is not there for any of the encoders, and positions are kept: removal is masking.
         extra = {"token-level": self.encoder.token_level, "layers": spec.name == "transformer"}
         self.capabilities = frozenset(
-            ["attention", "gradients", "removal", *(name for name, has in extra.items() if has)]
+            [
+                "attention",
+                "classes",
+                "fresh",
+                "gradients",
+                "removal",
+                *(name for name, has in extra.items() if has),
+            ]
         )
 
     def encode(self, examples: Sequence[Example]) -> list[Encoding]:
+        for example in examples:
+            self.task.check_example(example)
         return [self._encode(example) for example in examples]
 
     def embed(self, batch: Batch) -> Tensor:
@@ -113,6 +123,13 @@ class AttentionClassifier(Model):
 
     def attention_parameters(self) -> list[nn.Parameter]:
         return list(self.attention.parameters())
+
+    def fresh(self, seed: int) -> AttentionClassifier:
+        vectors = None
+        if self.spec.embeddings is not None:
+            generator = np.random.default_rng(seed)
+            vectors = load_vectors(Path(self.spec.embeddings), self.vocabulary, generator)[0]
+        return AttentionClassifier(self.spec, self.vocabulary, self.labels, self.pair, seed, vectors)
 
     def free_of_decay(self) -> list[nn.Parameter]:
         """The attention, and ready-made word vectors.

@@ -1,4 +1,4 @@
-"""Any Hugging Face sequence classifier, seen through the contract of ``Model``.
+"""Any Hugging Face classifier or extractive question answerer, seen through the contract of ``Model``.
 
 Nothing is taken on trust: when a network is wrapped, ``probe`` finds out from a few forward passes whether it
 tells its attention, how it counts positions, which token vectors its prediction reads, and whether leaving a
@@ -8,83 +8,62 @@ token out equals masking it. What does not hold is left out of ``capabilities``.
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from rashomon.data.batches import Batch, Encoding
 from rashomon.data.example import Example
-from rashomon.data.tokens import words_of
-from rashomon.errors import UserError
 from rashomon.models.base import Model, Output
 from rashomon.models.checkpoints import load_checkpoint, quiet
-from rashomon.models.probe import first_layer_of, probe, segments_of
+from rashomon.models.probe import first_layer_of, probe
+from rashomon.models.subwords import SubwordReader
+from rashomon.models.tasks import CLASSIFICATION, OUTSIDE, SPAN, passage_of
 from rashomon.models.uniform_attention import UNIFORM
 
 SETTINGS = "rashomon.json"  # beside the checkpoint's own files
 
 
-class HuggingFaceClassifier(Model):
-    """A network with its tokeniser. Single logits ``z`` are seen as two classes with logits ``[-z/2, z/2]``.
+class HuggingFaceModel(Model):
+    """A network with its tokeniser. ``uniform`` freezes its self-attention to uniform weights."""
 
-    ``uniform`` freezes its self-attention to uniform weights.
-    """
+    cut: ClassVar[str] = "longest_first"  # which text of a pair gives way where both do not fit
 
     def __init__(
         self,
         network: PreTrainedModel,
         tokenizer: PreTrainedTokenizerBase,
-        labels: Sequence[str] | None = None,
         max_length: int = 512,
         uniform: bool = False,
     ) -> None:
         super().__init__()
         self.uniform = uniform
         self.network, self.tokenizer = network, tokenizer
-        self.labels = tuple(labels) if labels else _labels(network)
-        self.traits = probe(network, tokenizer)
-        self.capabilities = self.traits.capabilities
+        self.traits = probe(network, tokenizer, self.task)
         self.pad_id = int(tokenizer.pad_token_id)
         masks = (tokenizer.mask_token_id, tokenizer.unk_token_id, tokenizer.pad_token_id)
         self.mask_id = next(int(token) for token in masks if token is not None)
         self.max_length = min(max_length, tokenizer.model_max_length, self.traits.places)
         self._fused = bool(getattr(network, "_supports_sdpa", False))
 
-    @classmethod
-    def load(cls, source: str | Path) -> HuggingFaceClassifier:
-        """A trained classifier: a folder written by ``save``, any checkpoint folder, or a hub id."""
-        checkpoint = load_checkpoint(source)
-        settings = Path(source) / SETTINGS
-        kept = json.loads(settings.read_text(encoding="utf-8")) if settings.is_file() else {}
-        return cls(checkpoint.network, checkpoint.tokenizer, **kept).eval()
+    @abstractmethod
+    def read_logits(self, told: Any, batch: Batch) -> Tensor:
+        """The task's logits from what the network returned."""
 
-    @classmethod
-    def pretrained(
-        cls,
-        source: str | Path,
-        labels: Sequence[str],
-        seed: int,
-        max_length: int = 512,
-        uniform: bool = False,
-    ) -> HuggingFaceClassifier:
-        """A classifier to be fine-tuned; its head is fresh, from the seed, unless the checkpoint's fits."""
-        checkpoint = load_checkpoint(source, seed, tuple(labels))
-        return cls(checkpoint.network, checkpoint.tokenizer, labels, max_length, uniform)
+    @abstractmethod
+    def read_out(self, logits: Tensor, batch: Batch) -> Tensor:
+        """``[B, T]``: the weight with which each top vector enters the prediction; rows sum to one."""
 
     def encode(self, examples: Sequence[Example]) -> list[Encoding]:
         for example in examples:
-            _require_text(example)
-        encodings: list[Encoding | None] = [None] * len(examples)
-        for pair in (False, True):
-            numbers = [number for number, example in enumerate(examples) if example.is_pair == pair]
-            for number, encoding in zip(numbers, self._encode([examples[n] for n in numbers]), strict=True):
-                encodings[number] = encoding
-        return cast(list[Encoding], encodings)
+            self.task.check_example(example)
+        first = self.traits.first_position or 0
+        return SubwordReader(self.tokenizer, self.max_length, first, self.cut).read(examples)
 
     def embed(self, batch: Batch) -> Tensor:
         return cast(Tensor, self.network.get_input_embeddings()(batch.ids))
@@ -98,12 +77,9 @@ class HuggingFaceClassifier(Model):
             output_hidden_states=True,
             return_dict=True,
         )
-        readout = self.traits.readout(batch.mask)
+        logits = self.read_logits(told, batch)
+        readout = self.read_out(logits, batch)
         hidden = told.hidden_states[-1] * batch.mask.unsqueeze(-1)
-        logits = told.logits
-        if logits.shape[-1] == 1:
-            # Both classes get half, so that explaining the negative one is not explaining a constant.
-            logits = torch.cat((-logits / 2, logits / 2), -1)
         layers = tuple(told.attentions) if with_attention else None
         return Output(
             logits=logits,
@@ -125,11 +101,15 @@ class HuggingFaceClassifier(Model):
         with quiet():
             self.network.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
-        settings = json.dumps({"labels": list(self.labels), **self.settings()}, ensure_ascii=False)
-        (folder / SETTINGS).write_text(settings, encoding="utf-8")
+        settings = {**self._kept(), **self.settings()}
+        (folder / SETTINGS).write_text(json.dumps(settings, ensure_ascii=False), encoding="utf-8")
 
     def settings(self) -> dict[str, Any]:
         return {"max_length": self.max_length, "uniform": self.uniform}
+
+    def _kept(self) -> dict[str, Any]:
+        """What is saved besides the settings, as arguments of the constructor."""
+        return {}
 
     def _inputs(self, batch: Batch, embeddings: Tensor | None) -> dict[str, Tensor]:
         inputs = {"attention_mask": batch.mask.long()}
@@ -146,55 +126,109 @@ class HuggingFaceClassifier(Model):
         if self.network.config._attn_implementation != wanted:
             self.network.set_attn_implementation(wanted)
 
-    def _encode(self, examples: Sequence[Example]) -> list[Encoding]:
-        whole = self._tokenise(examples)
-        long = [number for number, told in enumerate(whole) if len(told.ids) > self.max_length]
-        kept = list(whole)
-        again = self._tokenise(
-            [examples[number] for number in long], truncation="longest_first", max_length=self.max_length
-        )
-        for number, told in zip(long, again, strict=True):
-            kept[number] = told
-        return [
-            self._encoding(example, told, cut=len(full.ids) - len(told.ids))
-            for example, told, full in zip(examples, kept, whole, strict=True)
-        ]
 
-    def _tokenise(self, examples: Sequence[Example], **options: Any) -> list[Any]:
-        if not examples:
-            return []
-        texts = [example.text for example in examples]
-        pairs = [example.text_pair for example in examples] if examples[0].is_pair else None
-        return cast(list[Any], self.tokenizer(texts, pairs, verbose=False, **options).encodings)
+class HuggingFaceClassifier(HuggingFaceModel):
+    """A sequence classifier. Single logits ``z`` are seen as two classes with logits ``[-z/2, z/2]``."""
 
-    def _encoding(self, example: Example, told: Any, cut: int) -> Encoding:
-        special = np.array(told.special_tokens_mask, dtype=np.bool_)
-        offsets = np.array(told.offsets, dtype=np.int64).reshape(-1, 2)
-        segments = np.array(segments_of(told.sequence_ids), dtype=np.int64)
-        word_ids = np.full(len(special), -1, dtype=np.int64)
-        for side in (0, 1) if example.is_pair else (0,):
-            here = ~special & (segments == side)
-            if not here.any():
-                raise UserError(f"No token of example {example.id!r} is left in its {_SIDES[side]} text.")
-            words = words_of(example, side)
-            # The word that a token begins in: the first one that ends after the token's first character.
-            number = np.searchsorted([word.end for word in words], offsets[here, 0], side="right")
-            indices = np.array([word.index for word in words], dtype=np.int64)
-            word_ids[here] = indices[number.clip(max=len(words) - 1)]
-        return Encoding(
-            example_id=example.id,
-            tokens=tuple(told.tokens),
-            ids=np.array(told.ids, dtype=np.int64),
-            segments=segments,
-            special=special,
-            word_ids=word_ids,
-            offsets=offsets,
-            positions=np.arange(len(special)) + (self.traits.first_position or 0),
-            cut=cut,
-        )
+    def __init__(
+        self,
+        network: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        labels: Sequence[str] | None = None,
+        max_length: int = 512,
+        uniform: bool = False,
+    ) -> None:
+        super().__init__(network, tokenizer, max_length, uniform)
+        self.labels = tuple(labels) if labels else _labels(network)
+        self.capabilities = self.traits.capabilities | {"classes"}
+
+    @classmethod
+    def load(cls, source: str | Path) -> HuggingFaceClassifier:
+        """A trained classifier: a folder written by ``save``, any checkpoint folder, or a hub id."""
+        checkpoint = load_checkpoint(source, CLASSIFICATION)
+        return cls(checkpoint.network, checkpoint.tokenizer, **_stored(source)).eval()
+
+    @classmethod
+    def pretrained(
+        cls,
+        source: str | Path,
+        labels: Sequence[str],
+        seed: int,
+        max_length: int = 512,
+        uniform: bool = False,
+    ) -> HuggingFaceClassifier:
+        """A classifier to be fine-tuned; its head is fresh, from the seed, unless the checkpoint's fits."""
+        checkpoint = load_checkpoint(source, CLASSIFICATION, seed, tuple(labels))
+        return cls(checkpoint.network, checkpoint.tokenizer, labels, max_length, uniform)
+
+    def read_logits(self, told: Any, batch: Batch) -> Tensor:
+        logits = cast(Tensor, told.logits)
+        # Of one logit both classes get half, so that explaining the negative one is not explaining a constant.
+        return torch.cat((-logits / 2, logits / 2), -1) if logits.shape[-1] == 1 else logits
+
+    def read_out(self, logits: Tensor, batch: Batch) -> Tensor:
+        return self.traits.readout(batch.mask)
+
+    def _kept(self) -> dict[str, Any]:
+        return {"labels": list(self.labels)}
 
 
-_SIDES = ("first", "second")
+class HuggingFaceSpanModel(HuggingFaceModel):
+    """An extractive question answerer: a linear head gives every token of the passage a start and an end logit.
+
+    The question is the first text, the passage the second; a passage that is too long is cut, a question never.
+    Attention is that of the predicted answer: the mean of what its first and its last token attend to, which is also
+    where rollout and flow begin. The answer's places must stay, so that tokens are masked and never taken out.
+    """
+
+    task = SPAN
+    cut: ClassVar[str] = "only_second"
+
+    def __init__(
+        self,
+        network: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        max_length: int = 512,
+        uniform: bool = False,
+    ) -> None:
+        super().__init__(network, tokenizer, max_length, uniform)
+        self.labels = ()
+        self.capabilities = self.traits.capabilities - {"removal"}
+
+    @classmethod
+    def load(cls, source: str | Path) -> HuggingFaceSpanModel:
+        """A trained question answerer: a folder written by ``save``, any checkpoint folder, or a hub id."""
+        checkpoint = load_checkpoint(source, SPAN)
+        return cls(checkpoint.network, checkpoint.tokenizer, **_stored(source)).eval()
+
+    @classmethod
+    def pretrained(
+        cls, source: str | Path, seed: int, max_length: int = 512, uniform: bool = False
+    ) -> HuggingFaceSpanModel:
+        """A question answerer to be fine-tuned; its head is fresh, from the seed, unless the checkpoint has one."""
+        checkpoint = load_checkpoint(source, SPAN, seed)
+        return cls(checkpoint.network, checkpoint.tokenizer, max_length, uniform)
+
+    def read_logits(self, told: Any, batch: Batch) -> Tensor:
+        logits = torch.stack((told.start_logits, told.end_logits), -1)
+        return logits.masked_fill(~passage_of(batch).unsqueeze(-1), OUTSIDE)
+
+    def read_out(self, logits: Tensor, batch: Batch) -> Tensor:
+        weights = torch.zeros(logits.shape[:2], dtype=logits.dtype, device=logits.device)
+        span = self.task.answers(logits.detach())
+        return weights.scatter_add_(1, span, torch.full_like(span, 0.5, dtype=logits.dtype))
+
+
+def load_huggingface(source: str | Path) -> HuggingFaceModel:
+    """A trained model, of the kind that its checkpoint says it is."""
+    checkpoint = load_checkpoint(source)
+    kind = HuggingFaceSpanModel if checkpoint.task is SPAN else HuggingFaceClassifier
+    return kind(checkpoint.network, checkpoint.tokenizer, **_stored(source)).eval()
+
+
+def _stored(source: str | Path) -> dict[str, Any]:
+    settings = Path(source) / SETTINGS
+    return json.loads(settings.read_text(encoding="utf-8")) if settings.is_file() else {}
 
 
 def _labels(network: PreTrainedModel) -> tuple[str, ...]:
@@ -202,10 +236,3 @@ def _labels(network: PreTrainedModel) -> tuple[str, ...]:
     if len(names) > 1:
         return tuple(names)
     return ("0", "1") if names == ["LABEL_0"] else (f"not {names[0]}", names[0])
-
-
-def _require_text(example: Example) -> None:
-    for side, text in enumerate((example.text, example.text_pair)):
-        if text is not None and not text.strip():
-            where = f"{_SIDES[side]} text" if example.is_pair else "text"
-            raise UserError(f"The {where} of example {example.id!r} has no words; leave the example out.")

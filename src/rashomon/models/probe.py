@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -12,6 +11,8 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from rashomon.errors import UserError
+from rashomon.models.subwords import segments_of
+from rashomon.models.tasks import Task
 
 _FIRST, _SECOND = "one two three four five six", "seven eight nine"
 _TOLERANCE = 1e-4
@@ -22,7 +23,7 @@ _UNBOUNDED = 10**6
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """``pooling`` says which top vectors the prediction reads: the ``first``, the ``last`` or ``all``."""
+    """``pooling`` says which top vectors the prediction reads: ``first``, ``last``, ``all``, ``each`` for itself."""
 
     capabilities: frozenset[str]
     takes_types: bool
@@ -46,25 +47,16 @@ class Traits:
         return torch.einsum("bt,bt...->b...", readout, per_token)
 
 
-def probe(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Traits:
-    """Traits of a network, in eval mode; the network is left as it was found."""
+def probe(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, task: Task) -> Traits:
+    """Traits of a network for a task, in eval mode; the network is left as it was found."""
     training = network.training
     network.eval()
     try:
-        return _Probe(network, tokenizer).traits()
+        return _Probe(network, tokenizer, task).traits()
     except (RuntimeError, TypeError, ValueError, AttributeError, NotImplementedError) as error:
         raise UserError(f"A {type(network).__name__} cannot be used here: {error}.") from error
     finally:
         network.train(training)
-
-
-def segments_of(sequence_ids: Sequence[int | None]) -> list[int]:
-    """The text each token belongs to; a special token goes with the text before it."""
-    segments, current = [], 0
-    for side in sequence_ids:
-        current = current if side is None else side
-        segments.append(current)
-    return segments
 
 
 def first_layer_of(network: PreTrainedModel) -> nn.Module:
@@ -80,8 +72,8 @@ def first_layer_of(network: PreTrainedModel) -> nn.Module:
 
 
 class _Probe:
-    def __init__(self, network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
-        self.network, self.tokenizer = network, tokenizer
+    def __init__(self, network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, task: Task) -> None:
+        self.network, self.tokenizer, self.task = network, tokenizer, task
         self.accepted = set(inspect.signature(network.forward).parameters)
         told = tokenizer(_FIRST, _SECOND, verbose=False)
         self.ids = torch.tensor([told["input_ids"]], device=network.device)
@@ -115,6 +107,12 @@ class _Probe:
         if positions is not None:
             inputs["position_ids"] = positions
         return self.network(**inputs, output_hidden_states=True, return_dict=True, **options)
+
+    def _answer(self, told: Any) -> Tensor:
+        """What the network says of the text: logits of classes, or of the places of its tokens."""
+        if not self.task.per_token:
+            return cast(Tensor, told.logits)
+        return torch.stack((told.start_logits, told.end_logits), -1)[:, : self.ids.shape[1]]
 
     def _positions(self, ids: Tensor) -> Tensor | None:
         if self.first_position is None:
@@ -156,7 +154,7 @@ class _Probe:
         padded, plain = self._run(ids, mask, self._positions(ids)), self._run(self.ids)
         if plain.get("hidden_states") is None or plain.hidden_states[-1].shape[:2] != self.ids.shape:
             raise UserError(f"A {name} cannot be used here: it does not give one vector for each token.")
-        if not _equal(padded.logits, plain.logits):
+        if not _equal(self._answer(padded), self._answer(plain)):
             raise UserError(
                 f"A {name} cannot be used here: its answer changes with the padding beside a text."
             )
@@ -170,10 +168,10 @@ class _Probe:
         positions = self._positions(ids)
         embedded = self.network.get_input_embeddings()(ids)
         try:
-            given = self._run(ids, mask, positions, inputs_embeds=embedded).logits
+            given = self._answer(self._run(ids, mask, positions, inputs_embeds=embedded))
         except (RuntimeError, TypeError, ValueError, NotImplementedError):
             return False  # some announce the argument and then refuse it
-        return _equal(given, self._run(ids, mask, positions).logits)
+        return _equal(given, self._answer(self._run(ids, mask, positions)))
 
     @torch.no_grad()
     def _tells_attention(self) -> bool:
@@ -192,7 +190,11 @@ class _Probe:
     @torch.no_grad()
     def _removal_is_masking(self) -> bool:
         """Whether a token that is left out, the others keeping their positions, equals one that is masked."""
-        if self.first_position is None or any(getattr(self.network.config, name, None) for name in _WINDOWS):
+        if (
+            self.task.keeps_positions
+            or self.first_position is None
+            or any(getattr(self.network.config, name, None) for name in _WINDOWS)
+        ):
             return False
         mask = torch.ones_like(self.ids)
         mask[0, 2:4] = 0
@@ -206,6 +208,8 @@ class _Probe:
 
     def _pooling(self) -> str | None:
         """Where the logits' gradient meets the top vectors; None where it does not pass through them."""
+        if self.task.per_token:
+            return "each"
         with torch.enable_grad():
             told = self._run(self.ids, positions=self._positions(self.ids))
             (gradient,) = torch.autograd.grad(told.logits.sum(), told.hidden_states[-1], allow_unused=True)

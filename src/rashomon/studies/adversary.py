@@ -16,15 +16,9 @@ import pandas as pd
 
 from rashomon.errors import UserError
 from rashomon.experiments.adversaries import (
-    OTHER_SEEDS,
     Member,
     Outcome,
-    Selection,
-    Trial,
-    against_base,
-    other_models,
-    prepare,
-    selecting,
+    adversary_training,
     train_adversaries,
     usual_adversary,
 )
@@ -34,6 +28,15 @@ from rashomon.experiments.instance_search import Search, search_all
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.summaries import summary_of
 from rashomon.experiments.testimony import draw
+from rashomon.experiments.trials import (
+    OTHER_SEEDS,
+    SelectionSplit,
+    Trial,
+    against_base,
+    other_models,
+    prepare,
+    selecting,
+)
 from rashomon.measures.classification import f1
 from rashomon.measures.curves import bootstrap_area, height_at, normalised_area, points_between, shape_of
 from rashomon.measures.divergence import LN2
@@ -64,7 +67,7 @@ class AdversarySweep(AttentionStudy):
     search: Search | None = field(default_factory=Search)  # the per-instance adversary; None leaves it out
     instances: int = 500  # texts for the per-instance adversary
     floor: float = 0.4  # JSD above which the best F1 is reported
-    selection: Selection = "dev"
+    selection: SelectionSplit = "dev"
     training: TrainingSpec | None = None  # of the adversaries; None: what suits the model
     reading: Reading | None = None
 
@@ -100,9 +103,9 @@ class AdversarySweep(AttentionStudy):
         )
 
     def _sweep(self, context: Context, trial: Trial) -> list[Outcome]:
-        training = trial.adversary_training(self.training)
+        training = adversary_training(trial, self.training)
         members = [
-            Member(trial, ModelConsistentAdversary(weight, trial.reading), training, seed)
+            Member(trial, ModelConsistentAdversary(trial.reading, weight), training, seed)
             for weight in sorted(set(self.lambdas))
             for seed in self.seeds
         ]

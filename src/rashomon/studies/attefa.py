@@ -27,10 +27,7 @@ from rashomon.experiments.adversaries import (
     ADVERSARY,
     Member,
     Outcome,
-    Selection,
-    Trial,
-    prepare,
-    selecting,
+    adversary_training,
     train_adversaries,
     usual_adversary,
 )
@@ -38,6 +35,7 @@ from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions
 from rashomon.experiments.subject import DatasetSpec, Subject
 from rashomon.experiments.summaries import summary_row
+from rashomon.experiments.trials import SelectionSplit, Trial, prepare, selecting
 from rashomon.measures.divergence import LN2, attefa_score, tvd
 from rashomon.measures.significance import holm_bonferroni, permutation_test
 from rashomon.models.model_spec import ModelSpec
@@ -76,7 +74,7 @@ class Attefa(AttentionStudy):
     datasets: tuple[str, ...] = ()  # several datasets by name, instead of the subject's
     encoders: tuple[str, ...] = ()  # several encoders, instead of the subject's
     seeds: tuple[int, ...] = SEEDS  # of the adversaries; the subject's are those of the bases
-    selection: Selection = "dev"
+    selection: SelectionSplit = "dev"
     training: TrainingSpec | None = None  # of the adversaries; None: what suits the model
     reading: Reading | None = None
 
@@ -129,7 +127,7 @@ class Attefa(AttentionStudy):
         return {"training": FRESH if usual == ADVERSARY else usual}
 
     def _training(self, trial: Trial) -> TrainingSpec:
-        return trial.adversary_training(self.training or (FRESH if trial.fresh else None))
+        return adversary_training(trial, self.training or (FRESH if trial.fresh else None))
 
     def _warnings(self, trials: Sequence[Trial]) -> tuple[str, ...]:
         found = list(dict.fromkeys(note for trial in trials for note in trial.data.notes))

@@ -13,7 +13,6 @@ from typing import ClassVar
 
 import numpy as np
 import pandas as pd
-from scipy.special import softmax
 
 from rashomon.data.batches import Bools, Encoding
 from rashomon.errors import UserError
@@ -23,6 +22,7 @@ from rashomon.experiments.summaries import FLOOR, against_floor, ranked_rows
 from rashomon.experiments.testimony import Ask, Testimony, hear, is_signed, warnings_of
 from rashomon.explainers import Engine, Explanation, Explanations
 from rashomon.explainers.engine import Perturbation
+from rashomon.explainers.explaining import predicted
 from rashomon.explainers.record import UNKNOWN_TARGET
 from rashomon.measures.base import Floats, Ragged
 from rashomon.measures.erasure import ERASER_FRACTIONS, comprehensiveness, sufficiency, top_masks
@@ -97,7 +97,7 @@ def erase(
         kept = [_rows([top[i] for top in tops], encoding) for i, encoding in enumerate(encodings)]
         probabilities = np.stack(
             [
-                _of_class(softmax(logits, axis=1), item.target)
+                _of_target(model, logits, item)
                 for logits, item in zip(engine.logits(encodings, kept, how), explained, strict=True)
             ]
         )
@@ -114,10 +114,12 @@ def _rows(tops: Sequence[Bools], encoding: Encoding) -> Bools:
     return rows
 
 
-def _of_class(probabilities: Floats, target: int) -> Floats:
-    """The class that was explained; of explanations that do not say which, the one predicted for the whole text."""
-    known = target if target != UNKNOWN_TARGET else int(probabilities[0].argmax())
-    return probabilities[:, known]
+def _of_target(model: Model, logits: Floats, item: Explanation) -> Floats:
+    """Probabilities of what was explained; of explanations that do not say, of what is predicted for the whole text."""
+    target = np.asarray(item.target if item.answer is None else item.answer)
+    if item.answer is None and item.target == UNKNOWN_TARGET:
+        target = predicted(model, [logits[0]])[0]
+    return model.task.values(logits, target, "probability")
 
 
 def _check_tokens(item: Explanation, encoding: Encoding, model: Model) -> None:

@@ -24,21 +24,13 @@ from rashomon.data import Dataset, Example
 from rashomon.data.batches import Encoding, Rows
 from rashomon.data.example import require_labels
 from rashomon.errors import unknown_name
-from rashomon.experiments.adversaries import (
-    SPLITS,
-    Member,
-    Selection,
-    Trial,
-    prepare,
-    selecting,
-    train_adversaries,
-    usual_adversary,
-)
-from rashomon.experiments.context import Context, model_key
+from rashomon.experiments.adversaries import Member, adversary_training, train_adversaries, usual_adversary
+from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.summaries import summary_row
 from rashomon.experiments.testimony import background
+from rashomon.experiments.trials import SelectionSplit, Trial, prepare, selecting
 from rashomon.explainers import Explanation, explainers, make_explainer
 from rashomon.measures.intervals import ENOUGH
 from rashomon.measures.significance import PairedDifference, compare_variants, holm_bonferroni
@@ -46,22 +38,20 @@ from rashomon.models.base import Model
 from rashomon.models.build import build_model
 from rashomon.models.evaluator import predict, rows_of
 from rashomon.models.model_spec import ModelSpec
+from rashomon.models.tasks import LABEL
 from rashomon.papers import published
-from rashomon.runs.specifications import Plain, to_plain
+from rashomon.runs.specifications import Plain
 from rashomon.runs.store import (
-    read_json,
     read_parquet,
     read_tensors,
-    write_json,
     write_parquet,
     write_tensors,
 )
 from rashomon.studies.base import AttentionStudy, Finding, configuration_of, studies
-from rashomon.training.adversarial import ModelConsistentAdversary, Reading, tell
-from rashomon.training.loop import fit
-from rashomon.training.objectives import CrossEntropy, classification_scores
+from rashomon.training.adversarial import ModelConsistentAdversary, Reading, outputs_of
+from rashomon.training.callbacks import Callback, Listener, RowsOf, callbacks
+from rashomon.training.run import SPLITS, DatasetRows, NewModel, TrainingRun, read_history
 from rashomon.training.settings import TrainingSpec
-from rashomon.training.train import best_device
 from rashomon.wording import with_interval
 
 GUIDES = ("uniform", "own", "base", "adversary")
@@ -87,7 +77,7 @@ class GuidedMlp(AttentionStudy):
     seeds: tuple[int, ...] = (0, 1, 2)  # of the MLPs
     weight: float = 1e-3  # the adversary's lambda
     adversary_seed: int = 1
-    selection: Selection = "dev"
+    selection: SelectionSplit = "dev"
     adversary: TrainingSpec | None = None  # how the adversary is trained; None: what suits the model
     training: TrainingSpec = MLP
     reading: Reading | None = None
@@ -110,9 +100,16 @@ class GuidedMlp(AttentionStudy):
             told = None if guide in LEARNED else self._weights(context, trial, guide)
             made = replace(spec, weights=LEARNED.get(guide, "preset"))
             folder = None if told is None else _keep(context, data, made, told)
-            runs += [(guide, _Guided(data, made, self.training, seed, folder)) for seed in self.seeds]
-        folders = context.make([run.key() for _, run in runs], "guided-mlps", [run.make for _, run in runs])
-        return self._finding(trial, [guide for guide, _ in runs], folders)
+            runs += [(guide, seed, self._run(data, made, seed, folder)) for seed in self.seeds]
+        folders = context.train_runs([run for _, _, run in runs], "guided-mlps")
+        return self._finding(trial, [(guide, seed) for guide, seed, _ in runs], folders)
+
+    def _run(self, data: Dataset, spec: ModelSpec, seed: int, weights: Path | None) -> TrainingRun:
+        """One MLP under one guide; without weights it makes its own, learned or uniform."""
+        source = DatasetRows(data) if weights is None else GuidedRows(data, weights)
+        keeps = (CorrectAnswers(),)
+        title = f"a guided {spec.name} on {data.name}"
+        return TrainingRun(NewModel(spec, data), source, self.training, seed, callbacks=keeps, title=title)
 
     def left_open(self) -> dict[str, object]:
         return {"adversary": usual_adversary(self.subject)}
@@ -134,8 +131,8 @@ class GuidedMlp(AttentionStudy):
             return self._explained(context, trial, model, guide)
         if guide == "base":
             return {split: _attention(model, trial, split) for split in SPLITS}
-        objective = ModelConsistentAdversary(self.weight, trial.reading)
-        training = trial.adversary_training(self.adversary)
+        objective = ModelConsistentAdversary(trial.reading, self.weight)
+        training = adversary_training(trial, self.adversary)
         outcome = train_adversaries(context, [Member(trial, objective, training, self.adversary_seed)])[0]
         return {split: _attention(outcome.model(), trial, split) for split in SPLITS}
 
@@ -151,12 +148,12 @@ class GuidedMlp(AttentionStudy):
             given[split] = [_Given.of_explanation(item) for item in told]
         return given
 
-    def _finding(self, trial: Trial, guides: Sequence[str], folders: Sequence[Path]) -> Finding:
+    def _finding(self, trial: Trial, guides: Sequence[tuple[str, int]], folders: Sequence[Path]) -> Finding:
         seeds, correct = [], []
-        for guide, folder in zip(guides, folders, strict=True):
-            told = read_json(folder / "scores.json")
-            seeds.append({"guide": guide, "seed": told["seed"], **told["scores"]})
-            correct.append(read_parquet(folder / "correct.parquet").assign(guide=guide, seed=told["seed"]))
+        for (guide, seed), folder in zip(guides, folders, strict=True):
+            _, scores = read_history(folder)
+            seeds.append({"guide": guide, "seed": seed, **scores["test"]})
+            correct.append(read_parquet(folder / "correct.parquet").assign(guide=guide, seed=seed))
         by_seed = pd.DataFrame(seeds)
         instances = pd.concat(correct, ignore_index=True)
         comparison = _compare(instances)
@@ -215,7 +212,7 @@ def _mlp_of(base: ModelSpec) -> ModelSpec:
 
 def _attention(model: Model, trial: Trial, split: str) -> list[_Given]:
     encodings = model.encode(trial.data[split])
-    told = tell(model, trial.rows(split), trial.reading).attention.mean(1).double().numpy()
+    told = outputs_of(model, trial.rows(split), trial.reading).attention.mean(1).double().numpy()
     return [
         _Given(told[row, : len(encoding)], encoding.segments, encoding.word_ids)
         for row, encoding in enumerate(encodings)
@@ -247,54 +244,45 @@ def _digest(tensor: Tensor) -> str:
 
 
 @dataclass(frozen=True)
-class _Guided:
-    """One MLP under one guide."""
+class GuidedRows:
+    """The dataset's rows with each text's guide beside them."""
 
     data: Dataset
-    model: ModelSpec
-    training: TrainingSpec
-    seed: int
-    weights: Path | None  # None: the MLP's own, learned or uniform
+    weights: Path  # of the run that holds them
 
-    def key(self) -> dict[str, Plain]:
-        return {
-            "dataset": self.data.fingerprint,
-            "model": model_key(self.model),
-            "training": to_plain(self.training),
-            "seed": self.seed,
-            "guide": None if self.weights is None else self.weights.name,
-        }
+    def key(self) -> Plain:
+        return {"dataset": self.data.fingerprint, "guide": self.weights.name}
 
-    def make(self, folder: Path) -> None:
-        model = build_model(self.model, self.data, self.seed).to(best_device())
-        given = read_tensors(self.weights / "weights.safetensors") if self.weights else {}
-        rows = {split: self._rows(model, split, given) for split in SPLITS}
-        checkpoint = folder / "checkpoint.safetensors"
-        history = fit(
-            model,
-            rows["train"],
-            rows["dev"],
-            CrossEntropy(),
-            self.training,
-            seed=self.seed,
-            checkpoint=checkpoint,
-        )
-        told = predict(model, rows["test"])
-        labels = rows["test"].whole.extras["label"].cpu().numpy()
-        scores = classification_scores(told.probabilities, labels)
-        correct = {
-            "example": [e.id for e in self.data["test"]],
-            "correct": (told.classes == labels).astype(float),
-        }
-        write_parquet(folder / "correct.parquet", pd.DataFrame(correct))
-        write_json(folder / "scores.json", {"seed": self.seed, "epoch": history.best, "scores": scores})
-        checkpoint.unlink(missing_ok=True)
+    def rows(self, model: Model, split: str) -> Rows:
+        given = read_tensors(self.weights / "weights.safetensors")
+        return rows_of(model, self.data[split]).with_extras(("preset",), preset=given[split])
 
-    def _rows(self, model: Model, split: str, given: Mapping[str, Tensor]) -> Rows:
-        rows = rows_of(model, self.data[split])
-        if split not in given:
-            return rows
-        return Rows.of(rows.whole.with_extras(preset=given[split].to(model.device)), ("preset",))
+    def splits(self) -> Sequence[str]:
+        return SPLITS
+
+
+@callbacks.register("correct-answers")
+@dataclass(frozen=True)
+class CorrectAnswers(Callback):
+    """Which test texts the model classifies correctly in the end."""
+
+    name: ClassVar[str] = "correct-answers"
+
+    def listen(self, rows: RowsOf, folder: Path) -> Listener:
+        return _KeepCorrect(rows)
+
+
+@dataclass
+class _KeepCorrect(Listener):
+    rows: RowsOf
+
+    def on_end(self, model: Model, folder: Path) -> None:
+        test = self.rows("test")
+        assert test.source is not None
+        correct = predict(model, test).classes == test.whole.extras[LABEL].cpu().numpy()
+        ids = [example.id for example, _ in test.source]
+        table = pd.DataFrame({"example": ids, "correct": correct.astype(float)})
+        write_parquet(folder / "correct.parquet", table)
 
 
 def _summary(seeds: pd.DataFrame, known: Mapping[str, float]) -> pd.DataFrame:

@@ -13,13 +13,13 @@ from typing import ClassVar
 
 import pandas as pd
 
-from rashomon.experiments.adversaries import base_folders
 from rashomon.experiments.attention_bins import bin_violins, by_bin, overall, with_bins
 from rashomon.experiments.context import Context
 from rashomon.experiments.instance_search import Search, search_all
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.summaries import Row
 from rashomon.experiments.testimony import draw
+from rashomon.experiments.trials import base_folders
 from rashomon.measures.divergence import LN2
 from rashomon.studies.base import AttentionStudy, Finding, configuration_of, studies
 from rashomon.wording import percent, with_interval

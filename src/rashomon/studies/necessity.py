@@ -28,7 +28,7 @@ from rashomon.models.base import Model
 from rashomon.models.evaluator import evaluating, predict, rows_of
 from rashomon.papers import published
 from rashomon.studies.base import AttentionStudy, Finding, configuration_of, studies
-from rashomon.training.train import Trained
+from rashomon.training.run import Trained
 from rashomon.wording import decimal, p_value, with_interval
 
 FIGURES = ("accuracy", "f1", "roc-auc")

@@ -19,7 +19,6 @@ from torch import Tensor
 from rashomon.data import Example
 from rashomon.data.batches import Batch
 from rashomon.errors import UserError
-from rashomon.experiments.adversaries import max_attention, named
 from rashomon.experiments.attention_bins import BINS, bin_violins, by_bin, overall, with_bins
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions, Plot, Series
@@ -27,9 +26,11 @@ from rashomon.experiments.instance_search import decodable
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.summaries import Row
 from rashomon.experiments.testimony import draw
+from rashomon.experiments.trials import max_attention, with_ids
 from rashomon.measures.divergence import tvd
+from rashomon.models.base import Output
 from rashomon.models.classifier import AttentionClassifier
-from rashomon.models.evaluator import evaluating, rows_of
+from rashomon.models.evaluator import collect, rows_of
 from rashomon.models.sequences import Layout
 from rashomon.studies.base import AttentionStudy, Finding, configuration_of, studies
 from rashomon.wording import interval_words, with_interval
@@ -77,30 +78,24 @@ def shuffle_all(
     model: AttentionClassifier, examples: Sequence[Example], permutations: int, seed: int
 ) -> pd.DataFrame:
     """One row a text: the median and the largest change of the output (TVD) over the permutations."""
+
+    def read(output: Output, batch: Batch, index: Tensor) -> dict[str, Tensor]:
+        orders = _orders(batch, model.pair, index.tolist(), permutations, seed)  # [B, K, T]
+        assert output.attention is not None
+        heads = output.attention.unsqueeze(1).expand(-1, permutations, -1, -1)
+        weights = heads.gather(-1, orders.unsqueeze(2).expand_as(heads))
+        after = model.decode_with(output.hidden, weights, batch).softmax(-1)
+        change = tvd(after, output.probabilities.unsqueeze(1))
+        return {
+            "base_class": output.probabilities.argmax(-1),
+            "max_attention": max_attention(output.attention),
+            "change": change.quantile(0.5, 1),
+            "largest_change": change.amax(1),
+        }
+
     rows = rows_of(model, examples)
-    parts = []
-    with evaluating(model), torch.inference_mode():
-        for index in rows.in_order(TOKEN_BUDGET):
-            batch = rows.batch(index)
-            output = model(batch)
-            orders = _orders(batch, model.pair, index.tolist(), permutations, seed)  # [B, K, T]
-            heads = output.attention.unsqueeze(1).expand(-1, permutations, -1, -1)
-            weights = heads.gather(-1, orders.unsqueeze(2).expand_as(heads))
-            after = model.decode_with(output.hidden, weights, batch).softmax(-1)
-            change = tvd(after, output.probabilities.unsqueeze(1)).cpu().numpy()
-            parts.append(
-                pd.DataFrame(
-                    {
-                        "position": index.numpy(),
-                        "base_class": output.probabilities.argmax(-1).cpu().numpy(),
-                        "max_attention": max_attention(output.attention).cpu().numpy(),
-                        "change": np.median(change, 1),
-                        "largest_change": change.max(1),
-                    }
-                )
-            )
-    table = pd.concat(parts).sort_values("position").drop(columns="position")
-    return named(table, examples).reset_index(drop=True)
+    found = collect(model, rows, read, attention=True, token_budget=TOKEN_BUDGET)
+    return with_ids(pd.DataFrame({name: value.numpy() for name, value in found.items()}), examples)
 
 
 def _orders(batch: Batch, pair: bool, numbers: Sequence[int], permutations: int, seed: int) -> Tensor:

@@ -13,12 +13,12 @@ from typing import ClassVar
 import pandas as pd
 
 from rashomon.errors import UserError
-from rashomon.experiments.adversaries import OTHER_SEEDS, Selection, Trial, other_models, prepare, selecting
 from rashomon.experiments.attention_bins import bin_violins, by_bin, overall, with_bins
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.summaries import Row, summary_of
+from rashomon.experiments.trials import OTHER_SEEDS, SelectionSplit, Trial, other_models, prepare, selecting
 from rashomon.measures.divergence import LN2
 from rashomon.studies.base import AttentionStudy, Finding, configuration_of, studies
 from rashomon.training.adversarial import Reading
@@ -34,7 +34,7 @@ class SeedVariance(AttentionStudy):
     question: ClassVar[str] = "How far does attention move when only the random seed changes?"
     subject: Subject = field(default_factory=Subject)  # its first seed is the base
     other_seeds: tuple[int, ...] = OTHER_SEEDS
-    selection: Selection = "dev"
+    selection: SelectionSplit = "dev"
     reading: Reading | None = None  # None: each head of an attention layer, the mean of a transformer's heads
 
     def run(self, context: Context) -> Finding:

@@ -1,20 +1,30 @@
-"""One loop, small objectives, small callbacks."""
+"""One loop, small objectives, small callbacks, and one kind of run."""
 
+from rashomon.training import adversarial, regularisers  # registers their objectives
+from rashomon.training.callbacks import Callback, Listener, callbacks
 from rashomon.training.loop import History, fit
-from rashomon.training.objectives import CrossEntropy, Objective, classification_scores
+from rashomon.training.objectives import CrossEntropy, Objective, make_objective, objectives
+from rashomon.training.run import Trained, TrainingRun
 from rashomon.training.settings import TrainingSpec
-from rashomon.training.train import Trained, default_training, evaluate, train, train_model
+from rashomon.training.train import default_training, evaluate, train, training_run
 
 __all__ = [
+    "Callback",
     "CrossEntropy",
     "History",
+    "Listener",
     "Objective",
     "Trained",
+    "TrainingRun",
     "TrainingSpec",
-    "classification_scores",
+    "adversarial",
+    "callbacks",
     "default_training",
     "evaluate",
     "fit",
+    "make_objective",
+    "objectives",
+    "regularisers",
     "train",
-    "train_model",
+    "training_run",
 ]

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from rashomon.data.batches import Rows
 from rashomon.models.base import Model
 from rashomon.runs.store import read_tensors, write_tensors
-from rashomon.training.callbacks import Callback, EpochRecord
+from rashomon.training.callbacks import EpochRecord, Listener
 from rashomon.training.objectives import LOWER_IS_BETTER, Objective
 from rashomon.training.optimizers import make_optimizer
 from rashomon.training.settings import TrainingSpec
@@ -44,7 +44,8 @@ class _Run:
 
     model: Model
     optimizer: torch.optim.Optimizer
-    callbacks: Sequence[Callback]
+    listeners: Sequence[Listener]
+    companion: nn.Module | None = None
     history: History = field(default_factory=History)
     best_weights: dict[str, Tensor] = field(default_factory=dict)
 
@@ -53,8 +54,10 @@ class _Run:
         tensors |= {f"best.{name}": tensor for name, tensor in self.best_weights.items()}
         for index, state in self.optimizer.state_dict()["state"].items():
             tensors |= {f"optimizer.{index}.{key}": torch.as_tensor(value) for key, value in state.items()}
-        for index, callback in enumerate(self.callbacks):
-            tensors |= {f"callback.{index}.{key}": value for key, value in callback.state().items()}
+        if self.companion is not None:
+            tensors |= {f"companion.{name}": t for name, t in self.companion.state_dict().items()}
+        for index, listener in enumerate(self.listeners):
+            tensors |= {f"listener.{index}.{key}": value for key, value in listener.state().items()}
         about = json.dumps({"records": self.history.records, "best": self.history.best}).encode()
         tensors["history"] = torch.tensor(list(about), dtype=torch.uint8)
         write_tensors(
@@ -73,8 +76,10 @@ class _Run:
             states.setdefault(int(parameter), {})[key] = tensor
         groups = self.optimizer.state_dict()["param_groups"]
         self.optimizer.load_state_dict({"state": states, "param_groups": groups})
-        for index, callback in enumerate(self.callbacks):
-            callback.restore(_under(f"callback.{index}.", tensors))
+        if self.companion is not None:
+            self.companion.load_state_dict(_under("companion.", tensors))
+        for index, listener in enumerate(self.listeners):
+            listener.restore(_under(f"listener.{index}.", tensors))
 
 
 def fit(
@@ -85,11 +90,14 @@ def fit(
     spec: TrainingSpec,
     *,
     seed: int,
-    callbacks: Sequence[Callback] = (),
+    listeners: Sequence[Listener] = (),
     checkpoint: Path | None = None,
 ) -> History:
     """Train ``model`` in place and leave it with the weights of its best epoch."""
-    run = _Run(model, make_optimizer(model, spec), callbacks)
+    companion = objective.companion(model, seed)
+    if companion is not None:
+        companion.to(model.device)
+    run = _Run(model, make_optimizer(model, spec, companion), listeners, companion)
     if checkpoint is not None and checkpoint.exists():
         run.restore(checkpoint)
     while not _finished(run.history, spec):
@@ -101,8 +109,8 @@ def fit(
             if _last_gain(run.history.records, spec.select) == epoch:
                 run.history.best = epoch
                 run.best_weights = {name: t.detach().clone() for name, t in model.state_dict().items()}
-            for callback in callbacks:
-                callback.on_epoch_end(model, record)
+            for listener in listeners:
+                listener.on_epoch_end(model, record)
         if checkpoint is not None:
             run.save(checkpoint)
     model.load_state_dict(run.best_weights)
@@ -124,7 +132,7 @@ def _train_epoch(
             for group, rate in zip(run.optimizer.param_groups, base_rates, strict=True):
                 group["lr"] = rate * factor
         run.optimizer.zero_grad(set_to_none=True)
-        loss = objective.loss(run.model, train.batch(index))
+        loss = objective.loss(run.model, train.batch(index), run.companion)
         loss.backward()
         if spec.clip is not None:
             nn.utils.clip_grad_norm_(run.model.parameters(), spec.clip)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from rashomon.errors import UserError, unknown_name
 
 Optimizer = Literal["adam", "adamw", "amsgrad"]
-Selection = Literal["f1", "accuracy", "roc-auc", "loss", "train-loss"]
+EpochFigure = Literal["f1", "accuracy", "roc-auc", "exact-match", "loss", "train-loss"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class TrainingSpec:
     clip: float | None = None  # largest gradient norm
     patience: int | None = 3  # epochs without improvement before it stops
     least_gain: float = 0.0  # a smaller improvement is kept, but does not renew the patience
-    select: Selection = (
+    select: EpochFigure = (
         "f1"  # which figure picks the epoch that is kept; all but train-loss are of held-out texts
     )
     warmup: float = 0.0  # share of the steps over which the learning rate climbs, then falls linearly
@@ -33,7 +33,7 @@ class TrainingSpec:
             raise UserError("Training needs at least one epoch and a batch size of at least one.")
         for name, value, known in (
             ("optimizer", self.optimizer, get_args(Optimizer)),
-            ("figure to select by", self.select, get_args(Selection)),
+            ("figure to select by", self.select, get_args(EpochFigure)),
         ):
             if value not in known:
                 raise unknown_name(name, value, known)
@@ -61,3 +61,4 @@ FINE_TUNING = TrainingSpec(
     select="accuracy",
     warmup=0.1,
 )
+ANSWERING = replace(FINE_TUNING, epochs=3, batch_size=8, learning_rate=2e-4, select="f1")

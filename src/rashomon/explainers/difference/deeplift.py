@@ -18,7 +18,7 @@ from rashomon.errors import UserError
 from rashomon.explainers.base import Aggregation, Explainer, Floats, Job, Scores, explainers, relative_gap
 from rashomon.explainers.difference.rules import difference_rules
 from rashomon.explainers.gradients import NEEDS_GRADIENTS, aggregate, gap_warning
-from rashomon.explainers.paths import Reference, References, draw_references, of_rows, path_ends, select
+from rashomon.explainers.paths import Reference, References, draw_references, path_ends
 
 NO_BACKGROUND = "no training examples to refer to were given; padding, zero and mask stand in for them"
 
@@ -44,9 +44,9 @@ def _lift_batch(job: Job, pairs: Sequence[tuple[int, Encoding | Reference]]) -> 
     ends = path_ends(job, pairs)
     count = len(pairs)
     both = torch.cat([ends.inputs, ends.others]).requires_grad_(True)
-    twice = of_rows(ends.batch, torch.arange(count, device=both.device).repeat(2))
+    twice = ends.batch.rows(torch.arange(count, device=both.device).repeat(2))
     with difference_rules() as rules:
-        values = select(job.model(twice, embeddings=both), ends.targets.repeat(2), job.space)
+        values = job.value(job.model(twice, embeddings=both), torch.cat([ends.targets, ends.targets]))
         (multipliers,) = torch.autograd.grad(values[:count].sum(), both)
     contributions = (multipliers[:count] * (ends.inputs - ends.others)).double().cpu().numpy()
     changes = (values[:count] - values[count:]).detach().double().cpu().numpy()

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from rashomon.experiments import context as context_module
 from rashomon.experiments.context import Context
 from rashomon.explainers import explainers
 from rashomon.runs.store import Store
-from rashomon.studies import context as context_module
+from rashomon.training.run import NewModel, TrainingRun
 from tests.models.tiny import tiny_checkpoint
 from tests.studies.planted import Constant, Oracle
 
@@ -55,3 +56,18 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
 
     monkeypatch.setattr(context_module, "explain", counted)
     return calls
+
+
+@pytest.fixture
+def trainings(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """The attention weights and the seed of every base model that is trained in this process."""
+    done: list[tuple[str, int]] = []
+    make = TrainingRun.make
+
+    def counted(run: TrainingRun, folder: Path) -> None:
+        if isinstance(run.start, NewModel):
+            done.append((run.start.spec.weights, run.seed))
+        make(run, folder)
+
+    monkeypatch.setattr(TrainingRun, "make", counted)
+    return done
