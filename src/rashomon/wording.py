@@ -32,7 +32,7 @@ def with_interval(row: Mapping[str, Any], digits: int = 2) -> str:
     if math.isnan(mean) or math.isnan(low):
         return decimal(mean, digits)
     least, most = decimal(low, digits), decimal(high, digits)
-    if row["interval"] == "range":
+    if row.get("interval") == "range":
         return f"{decimal(mean, digits)} ({least} to {most})"
     return f"{decimal(mean, digits)} [{least}, {most}]"
 
