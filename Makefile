@@ -33,6 +33,10 @@ lint: $(READY)   ## ruff, mypy strict on src, the arrows between packages
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+docs: $(READY)   ## the documentation as a site in ./site, with a reference made from the docstrings
+	$(BIN)/mkdocs build --strict
+	@echo "The documentation is in site/index.html"
+
 format: $(READY) ## put the code into shape
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -47,4 +51,4 @@ mutants: $(READY) ## would the tests notice a changed operator? (an hour; single
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/mutants.py --all --sample 60
 
 clean:           ## remove what was made
-	rm -rf $(VENV) rashomon-report build dist src/*.egg-info
+	rm -rf $(VENV) rashomon-report site build dist src/*.egg-info

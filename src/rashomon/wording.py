@@ -16,6 +16,7 @@ UNDEFINED = "undefined"
 SMALL = 0.01  # below it, three digits behind the point would make one of .0005 and .0008
 NOTHING = 1e-12  # what arithmetic leaves of zero
 LEAST_P = 0.001
+INTERVAL_COLUMNS = ("mean", "mean [95 %]", "mean (range)", "mean [95 %] or (range)")
 
 
 def decimal(value: float, digits: int = 2) -> str:
@@ -45,9 +46,8 @@ def interval_words(kinds: Iterable[str]) -> str:
 
 def interval_column(kinds: Iterable[str]) -> str:
     """The head of a column of `with_interval`."""
-    found = set(kinds) - {"none"}
-    names = {"": "mean", "range": "mean (range)", "95 %": "mean [95 %]"}
-    return names.get("".join(found), "mean [95 %] or (range)")
+    known, *ways = INTERVAL_COLUMNS
+    return {"": known, "95 %": ways[0], "range": ways[1]}.get("".join(set(kinds) - {"none"}), ways[2])
 
 
 def p_value(p: float) -> str:

@@ -9,7 +9,8 @@ import pytest
 from rashomon.cli.options import ModelOptions
 from rashomon.experiments.subject import DatasetSpec
 from rashomon.models.build import build_model
-from rashomon.models.model_spec import ENCODERS, PRETRAINED, models
+from rashomon.models.encoders import encoders
+from rashomon.models.model_spec import PRETRAINED, models
 from rashomon.registry import Entry
 from tests.cli.conftest import Command
 
@@ -129,20 +130,25 @@ def test_a_cut_emoji_does_not_end_a_training(rashomon: Command, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", ["owner/name", "./folder", "~/folder"])
-def test_a_folder_or_a_hub_id_is_a_checkpoint(name: str) -> None:
-    options = ModelOptions(model=name, seed=[5, 6])
+def test_a_folder_or_a_hub_id_is_a_checkpoint(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "folder").mkdir()
+    options = ModelOptions(of_model={"name": name}, seed=[5, 6])
     assert options.checkpoint()
     subject = options.any_subject(DatasetSpec())
     assert (subject.checkpoint, subject.training, subject.seeds) == (name, None, (5, 6))
-    assert ModelOptions(model=name).any_subject(DatasetSpec(), (3,)).seeds == (3,)
+    assert ModelOptions(of_model={"name": name}).any_subject(DatasetSpec(), (3,)).seeds == (3,)
     assert options.subject(DatasetSpec()).checkpoint is None  # `rashomon train` fine-tunes it
 
 
-@pytest.mark.parametrize("name", [*ENCODERS, *PRETRAINED, *PRETRAINED.values(), "owner/registered"])
+@pytest.mark.parametrize("name", [*encoders.names(), *PRETRAINED, *PRETRAINED.values(), "owner/registered"])
 def test_what_has_to_be_trained_is_no_checkpoint(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made = Entry("owner/registered", build_model, "of another package")
     monkeypatch.setitem(models._entries, "owner/registered", made)
-    options = ModelOptions(model=name, epochs=2)
+    options = ModelOptions(of_model={"name": name}, of_training={"epochs": 2})
     assert not options.checkpoint()
     subject = options.any_subject(DatasetSpec())
     assert (subject.checkpoint, subject.how_trained.epochs) == (None, 2)

@@ -16,7 +16,6 @@ from rashomon.data import Columns, Dataset
 from rashomon.errors import UserError
 from rashomon.experiments.context import Context
 from rashomon.experiments.subject import GIVEN, DatasetSpec, Subject
-from rashomon.experiments.testimony import Ask
 from rashomon.explainers import explaining as run
 from rashomon.explainers import make_explainer
 from rashomon.models.build import load_model
@@ -75,7 +74,7 @@ def test_killed_while_training_and_then_asked_for_by_two_processes(tmp_path: Pat
 
 def test_two_studies_train_the_same_model_once(context: Context, trainings: list[tuple[str, int]]) -> None:
     subject = subject_in(context, seeds=(0, 1))
-    Agreement(Ask(subject, ("attention", "leave-one-out"), 4)).run(context)
+    Agreement(subject, ("attention", "leave-one-out"), 4).run(context)
     Necessity(subject).run(context)
     assert trainings == [("softmax", 0), ("softmax", 1), ("uniform", 0), ("uniform", 1)]
 

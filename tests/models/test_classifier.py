@@ -15,7 +15,8 @@ from rashomon.data.example import Example
 from rashomon.errors import UserError
 from rashomon.models import AttentionClassifier, Output, build_model, load_model
 from rashomon.models import classifier as classifier_module
-from rashomon.models.model_spec import ATTENTIONS, ENCODERS, WEIGHTS, ModelSpec
+from rashomon.models.encoders import encoders
+from rashomon.models.model_spec import ATTENTIONS, WEIGHTS, ModelSpec
 
 from .tiny import PAIRS, SINGLES, dataset
 
@@ -24,7 +25,7 @@ CASES = [
         name, attention, weights, pair, id=f"{name}-{attention}-{weights}-{'pair' if pair else 'single'}"
     )
     for name, (attention, weights), pair in product(
-        ENCODERS,
+        encoders.names(),
         [case for case in product(ATTENTIONS, WEIGHTS) if case[0] == "additive" or case[1] in WEIGHTS[:3]],
         (False, True),
     )
@@ -99,7 +100,7 @@ def _check_alone(
 
 
 @pytest.mark.parametrize("pair", [False, True])
-@pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.parametrize("name", encoders.names())
 def test_removing_a_token_equals_masking_it(name: str, pair: bool) -> None:
     model = _model(name, pair)
     assert "removal" in model.capabilities
@@ -122,7 +123,7 @@ def test_removing_a_token_equals_masking_it(name: str, pair: bool) -> None:
     _close(nothing.logits[0], model.decoder.bias)
 
 
-@pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.parametrize("name", encoders.names())
 def test_gradients_reach_embeddings_in_eval_mode(name: str) -> None:
     model = _model(name)
     batch = model.collate(model.encode(SINGLES))

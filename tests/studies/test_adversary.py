@@ -59,22 +59,6 @@ def test_the_sweep_and_what_lies_beside_it(tmp_path: Path) -> None:
     assert finished_runs(context) == before
 
 
-def test_published_figures_stand_beside_ours(tmp_path: Path) -> None:
-    data = replace(planted(), name="sst")
-    context, subject = trial_of(tmp_path, data, "bilstm")
-    study = AdversarySweep(
-        subject, (0.0, 1.0), other_seeds=(), uniform=False, search=None, floor=0.0, training=fewer(FEW, 1)
-    )
-    finding = study.run(context)
-    published = finding.tables["published"]
-    assert published[published["lambda"] == 5.25e-4].iloc[0][["f1", "halved_tvd", "jsd"]].tolist() == [
-        0.823,
-        0.036,
-        0.514,
-    ]
-    assert finding.tables["best"].iloc[0]["published_f1"] == 0.823
-
-
 def test_a_fine_tuned_transformer(tmp_path: Path) -> None:
     folder = tiny_checkpoint("bert", tmp_path / "bert")
     context = Context(Store(tmp_path / "store"), workers=1)

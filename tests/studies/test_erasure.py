@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from statsmodels.stats.multitest import multipletests
@@ -18,7 +19,8 @@ from rashomon.experiments.testimony import Ask, hear
 from rashomon.explainers import Explanation, Explanations
 from rashomon.explainers.engine import Perturbation
 from rashomon.models.base import Model
-from rashomon.studies.erasure import Erasure, erase
+from rashomon.studies.base import Judgement
+from rashomon.studies.erasure import Erasure, erase, judgements
 from tests.models.tiny import dataset
 from tests.studies.planted import planted, subject_in
 
@@ -74,7 +76,7 @@ def test_values_equal_asking_the_model_directly(
 @pytest.mark.usefixtures("witnesses")
 def test_the_truth_beats_chance_and_p_values_are_adjusted(context: Context) -> None:
     ask = Ask(subject_in(context, planted(held_out=40)), ("oracle", "constant"), 40)
-    finding = Erasure(ask).run(context)
+    finding = Erasure.of(ask).run(context)
     summary = finding.tables["summary"].set_index(["measure", "method"])
     gone, kept = summary.loc["comprehensiveness"], summary.loc["sufficiency"]
     assert gone.loc["oracle", "mean"] > gone.loc["random", "mean"] + 0.15
@@ -110,20 +112,20 @@ def test_stored_explanations_with_their_model(
 ) -> None:
     subject = Subject(context.adopt(dataset()), checkpoint=str(checkpoint("bert")))
     ask = Ask(subject, ("leave-one-out", "attention"), 6)
-    fresh = Erasure(ask).run(context)
+    fresh = Erasure.of(ask).run(context)
     (heard,) = hear(context, ask)
     path = tmp_path / "told.parquet"
     turned = heard.told.by_method("attention")[::-1] + heard.told.by_method(
         "leave-one-out"
     )  # in another order
     Explanations(turned).save(path)
-    stored = Erasure(replace(ask, stored=str(path))).run(context)
+    stored = Erasure.of(replace(ask, stored=str(path))).run(context)
     key = ["measure", "method"]
     columns = ["mean", "p_holm"]
     one, two = (f.tables["summary"].set_index(key).sort_index()[columns] for f in (fresh, stored))
     assert np.allclose(one, two, equal_nan=True)
     Explanations(replace(i, target=-1, model="unknown", probabilities=()) for i in heard.told).save(path)
-    unknown = Erasure(replace(ask, stored=str(path))).run(context)
+    unknown = Erasure.of(replace(ask, stored=str(path))).run(context)
     assert np.allclose(unknown.tables["summary"].set_index(key).sort_index()["mean"], one["mean"])
 
 
@@ -132,7 +134,7 @@ def test_refusals(context: Context, checkpoint: Callable[..., Path], tmp_path: P
     subject = Subject(context.adopt(dataset()), checkpoint=str(checkpoint("bert")))
     ask = Ask(subject, ("attention", "leave-one-out"), 6, stored=str(tmp_path / "told.parquet"))
     (heard,) = hear(context, replace(ask, stored=None))
-    told, study = heard.told, Erasure(ask)
+    told, study = heard.told, Erasure.of(ask)
     if mistake == "words":
         told, message = told.words(), "before sub-words are merged"
     elif mistake == "texts":
@@ -140,9 +142,53 @@ def test_refusals(context: Context, checkpoint: Callable[..., Path], tmp_path: P
     elif mistake == "class":
         told, message = Explanations(replace(i, target=7) for i in told), "a class the model lacks"
     elif mistake == "model":
-        study, message = Erasure(replace(ask, subject=subject_in(context))), "asks the model again"
+        study, message = Erasure.of(replace(ask, subject=subject_in(context))), "asks the model again"
     else:
-        study, message = Erasure(ask, fractions=(0.5, 1.5)), "between 0 and 1"
+        study, message = Erasure.of(ask, fractions=(0.5, 1.5)), "between 0 and 1"
     told.save(tmp_path / "told.parquet")
     with pytest.raises(UserError, match=message):
         study.run(context)
+
+
+def _summary(
+    mean: float, p: float, floor: float | None = 0.1, best: float = 0.5, n: int = 100, **tested: object
+) -> pd.DataFrame:
+    methods = [("a", mean, p), ("b", best, 0.001), ("trivial", 0.9, np.nan)]
+    methods += [("random", floor, np.nan)] if floor is not None else []
+    rows = [("comprehensiveness", *row) for row in methods] + [("sufficiency", "a", 0.2, p)]
+    told = [
+        {"measure": measure, "method": method, "mean": value, "low": np.nan, "high": np.nan, "n": n}
+        | {"test": "wilcoxon", "p_against_random": q, "p_holm": q}
+        for measure, method, value, q in rows
+    ]
+    return pd.DataFrame(told).assign(**tested)
+
+
+def _judged(summary: pd.DataFrame) -> Judgement:
+    by_method = {judgement.method: judgement for judgement in judgements(summary)}
+    assert set(by_method) <= {"a", "b"}, "controls are not judged"
+    return by_method["a"]
+
+
+@pytest.mark.parametrize(
+    ("summary", "rating", "words"),
+    [
+        (_summary(0.45, 0.001), "good", "the model uses"),
+        (_summary(0.25, 0.001), "mixed", "others do better"),
+        (_summary(0.12, 0.001, best=0.13), "mixed", "hardly minds"),
+        (_summary(0.12, 0.40), "poor", "does not beat a random order"),
+        (_summary(0.45, np.nan), "unknown", "not compared"),
+        (_summary(0.45, 0.2, n=5), "unknown", "too few texts"),
+        # few seeds cannot win among so many tests
+        (_summary(0.45, 0.4, test="hierarchical t", p_against_random=0.03), "unknown", "too few seeds"),
+        (_summary(0.45, 0.4, test="hierarchical t", p_against_random=0.2), "poor", "does not beat"),
+        # what holds alone but not among so many tests is left open
+        (_summary(0.45, 0.4, p_against_random=0.006), "mixed", "more texts"),
+        (_summary(0.45, 0.4, p_against_random=0.2), "poor", "does not beat"),
+    ],
+)
+def test_faithfulness(summary: pd.DataFrame, rating: str, words: str) -> None:
+    judged = _judged(summary)
+    assert (judged.aspect, judged.rating, words in judged.words) == ("faithfulness", rating, True), judged
+    assert "comprehensiveness" in judged.number
+    assert "sufficiency" in judged.number

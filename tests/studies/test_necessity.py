@@ -13,12 +13,13 @@ from statsmodels.stats.contingency_tables import mcnemar
 from rashomon.data import Dataset
 from rashomon.errors import UserError
 from rashomon.experiments.context import Context
-from rashomon.experiments.subject import DatasetSpec, Subject
+from rashomon.experiments.subject import Subject
+from rashomon.experiments.testimony import Ask
 from rashomon.models.evaluator import predict, rows_of
 from rashomon.models.model_spec import ModelSpec
-from rashomon.studies.necessity import Necessity, _summary, _verdict, uniform_twin
+from rashomon.studies.necessity import POOLING_ONLY, Necessity, _verdict, uniform_twin
 from rashomon.training.settings import TrainingSpec
-from tests.studies.planted import SMALL, planted, subject_in
+from tests.studies.planted import QUICK, SMALL, planted, subject_in
 
 
 def test_figures_equal_scikit_learn_and_statsmodels(context: Context) -> None:
@@ -134,30 +135,32 @@ def test_luck_of_the_training_is_no_effect() -> None:
     assert table.loc["all", ["test", "interval", "seeds", "n"]].tolist() == ["hierarchical t", "95 %", 3, 600]
 
 
-def test_refusals(context: Context) -> None:
+def test_refusals(context: Context, checkpoint: Callable[..., Path]) -> None:
     data = planted()
     bare = Dataset("d", {**data.splits, "test": (replace(data["test"][0], label=None),)}, data.labels)
     for subject, message in (
-        (Subject(checkpoint="somewhere"), "give a model to train"),
+        (Subject(context.adopt(data), checkpoint=str(checkpoint("bert"))), "give a model to train"),
         (subject_in(context, model=replace(SMALL, weights="uniform")), "uniform already"),
         (subject_in(context, bare), "needs labels"),
         (subject_in(context, Dataset("d", {**data.splits, "test": ()}, data.labels)), "empty"),
     ):
         with pytest.raises(UserError, match=message):
             Necessity(subject).run(context)
+    assert not context.store.list(), "told before anything is trained"
 
 
-def test_published_figures_stand_beside_ours() -> None:
-    asked = Necessity(Subject(DatasetSpec(name="sst")))
-    assert asked._published("sst") == {"learned": 0.831, "uniform": 0.822}
-    assert asked._published("mock-1") == {}
-    assert replace(asked, subject=asked.subject.with_model(name="mlp"))._published("sst") == {}
-    seeds = pd.DataFrame(
-        [
-            {"attention": a, "seed": 0, "f1": 0.8, "accuracy": 0.7, "roc-auc": 0.9}
-            for a in ("learned", "uniform")
-        ]
+def test_an_audit_compares_the_models_that_it_trains_anyway() -> None:
+    for seeds, compared in (((0,), (0, 1)), ((5,), (5, 6)), ((3, 1, 2), (3, 1, 2))):
+        study = Necessity.for_audit(Ask(Subject(seeds=seeds)))
+        assert study is not None
+        assert study.subject.seeds == compared
+
+
+def test_only_the_pooling_of_a_transformer_is_made_uniform(context: Context) -> None:
+    model = ModelSpec(name="transformer", hidden=8, embedding_dim=8, self_heads=2)
+    subject = subject_in(
+        context, planted(train=16, held_out=8), model=model, training=replace(QUICK, epochs=1)
     )
-    told = _summary(seeds, asked._published("sst"))
-    known = told.dropna(subset=["published"])[["figure", "attention", "published"]].to_numpy().tolist()
-    assert known == [["f1", "learned", 0.831], ["f1", "uniform", 0.822]]
+    assert Necessity(subject).run(context).warnings == (POOLING_ONLY,)
+    pooled = replace(subject, model=SMALL)
+    assert Necessity(pooled).run(context).warnings == ()

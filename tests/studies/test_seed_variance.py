@@ -12,6 +12,7 @@ import pytest
 from rashomon.errors import UserError
 from rashomon.experiments.attention_bins import by_bin, overall, with_bins
 from rashomon.studies.seed_variance import SeedVariance
+from tests.models.tiny import tiny_checkpoint
 from tests.studies.trials import check_finding, finished_runs, trial_of
 
 
@@ -49,7 +50,8 @@ def test_the_largest_distance_of_every_text_is_kept(tmp_path: Path) -> None:
 
 def test_needs_a_model_to_train_and_other_seeds(tmp_path: Path) -> None:
     context, subject = trial_of(tmp_path)
+    checkpoint = str(tiny_checkpoint("bert", tmp_path / "bert"))
     with pytest.raises(UserError, match="other seeds"):
-        SeedVariance(replace(subject, checkpoint="somewhere")).run(context)
+        SeedVariance(replace(subject, checkpoint=checkpoint)).run(context)
     with pytest.raises(UserError, match="besides"):
         SeedVariance(subject, other_seeds=(0,)).run(context)

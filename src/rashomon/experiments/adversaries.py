@@ -43,7 +43,8 @@ INSTANCES = "instances.parquet"
 
 def usual_adversary(subject: Subject) -> TrainingSpec:
     """How adversaries of this subject are trained where nothing is said: from nothing, or as one fine-tunes."""
-    return ADVERSARY if subject.checkpoint is None and subject.model.is_builtin else FINE_TUNED_ADVERSARY
+    fine_tuned = subject.checkpoint is not None or is_pretrained(subject.model.name)
+    return FINE_TUNED_ADVERSARY if fine_tuned else ADVERSARY
 
 
 def adversary_training(trial: Trial, asked: TrainingSpec | None) -> TrainingSpec:

@@ -68,7 +68,11 @@ class Aligned:
 
 
 class Explanations(Sequence[Explanation]):
-    """An immutable sequence of explanations, of any number of examples by any number of methods."""
+    """An immutable sequence of explanations, of any number of examples by any number of methods.
+
+    It slices, filters (``by_method``, ``of``, ``where``), adds up (``+``), merges sub-words (``words``), saves to and
+    loads from Parquet, converts to pandas, and shows itself in a notebook and, through rich, in a terminal.
+    """
 
     __slots__ = ("_items",)
 

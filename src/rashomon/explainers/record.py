@@ -29,9 +29,12 @@ UNKNOWN = "unknown"
 UNKNOWN_TARGET = -1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Explanation:
-    """One method on one example. Arrays run over all tokens, special ones included, and are read-only."""
+    """One method on one example: signed scores over its tokens, and everything that produced them.
+
+    Arrays run over all tokens, special ones included, and are read-only. A positive score speaks for the target.
+    """
 
     example_id: str
     text: str
@@ -75,6 +78,18 @@ class Explanation:
 
     def __len__(self) -> int:
         return len(self.tokens)
+
+    def __repr__(self) -> str:
+        from rashomon.explainers.display import printable, strongest  # it is made of records itself
+
+        said = ", ".join(f"{token} {score:+.3g}" for token, score in strongest(self)) or "nothing speaks"
+        about = f"{self.method} of {self.example_id!r}, {self.target_label}: {said}"
+        return printable(f"Explanation({about})")
+
+    def _repr_html_(self) -> str:
+        from rashomon.explainers.display import to_html_fragment
+
+        return to_html_fragment([self])
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Explanation):

@@ -128,7 +128,7 @@ class Measure:
         return self.function(*arguments)
 
 
-measures: Registry[Measure] = Registry("measure")
+measures: Registry[Measure] = Registry("measure", "measures", "rashomon.measures")
 
 
 def measure(

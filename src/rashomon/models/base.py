@@ -12,14 +12,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from rashomon.data.batches import Batch, Encoding, collate
 from rashomon.data.example import Example
+from rashomon.data.texts import Texts
 from rashomon.models.tasks import CLASSIFICATION, Task
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(slots=True)
@@ -54,8 +58,9 @@ class Model(nn.Module, ABC):
     pad_id: int
     mask_id: int  # the id that stands for a hidden token
     capabilities: frozenset[str]  # of "attention", "layers", "gradients", "removal", "token-level",
-    # "classes", "fresh"
+    # "classes", "fresh", "reweighting"
     wants_attention: bool = True  # see without_attention
+    history: Any = None  # the record of every epoch, where the model was trained in this process
 
     @property
     def classes(self) -> int:
@@ -89,6 +94,18 @@ class Model(nn.Module, ABC):
         """What weight decay leaves alone: in the papers the attention."""
         return self.attention_parameters()
 
+    def sides(self, batch: Batch) -> Tensor:
+        """``[S, B, T]``: the tokens that share one distribution of attention. Of models with ``"reweighting"``."""
+        raise NotImplementedError
+
+    def decode_with(self, hidden: Tensor, weights: Tensor, batch: Batch) -> Tensor:
+        """Class logits ``[B, K, C]`` of the same token vectors ``[B, T, H]`` under other attentions.
+
+        ``weights`` are K alternatives ``[B, K, heads, T]``, each a distribution over the tokens of each side.
+        Of models with ``"reweighting"``.
+        """
+        raise NotImplementedError
+
     @abstractmethod
     def save(self, folder: Path) -> None:
         """Write everything needed to load the model again into ``folder``."""
@@ -96,6 +113,20 @@ class Model(nn.Module, ABC):
     def fresh(self, seed: int) -> Model:
         """A model of the same architecture whose weights come from ``seed`` alone (with the capability "fresh")."""
         raise NotImplementedError(f"Of a {type(self).__name__} nothing but its trained weights is known.")
+
+    def predict(self, texts: Texts) -> pd.DataFrame:
+        """What the model says of texts.
+
+        Args:
+            texts: a text, a list of texts, pairs or examples, a pandas Series, or a frame with a column ``text``.
+
+        Returns:
+            A frame with a row a text: the prediction (a label, or the answer to a question), its probability,
+            and the probability of every class.
+        """
+        from rashomon.models.predicting import predictions_table
+
+        return predictions_table(self, texts)
 
     def collate(self, encodings: Sequence[Encoding]) -> Batch:
         return collate(encodings, self.pad_id).to(self.device)

@@ -73,7 +73,7 @@ class AttentionClassifier(Model):
                 self.embedding.weight.copy_(torch.from_numpy(vectors))
         self.embedding.weight.requires_grad_(not spec.freeze_embeddings)
         # A masked token is not there for any of the encoders, and positions are kept: removal is masking.
-        extra = {"token-level": self.encoder.token_level, "layers": spec.name == "transformer"}
+        extra = {"token-level": self.encoder.token_level, "layers": self.encoder.self_attends}
         self.capabilities = frozenset(
             [
                 "attention",
@@ -81,6 +81,7 @@ class AttentionClassifier(Model):
                 "fresh",
                 "gradients",
                 "removal",
+                "reweighting",
                 *(name for name, has in extra.items() if has),
             ]
         )
@@ -105,15 +106,13 @@ class AttentionClassifier(Model):
         contexts = weights @ hidden  # [S, B, heads, H]
         return self._decode(contexts, weights, hidden, batch, maps)
 
-    def decode_with(self, hidden: Tensor, weights: Tensor, batch: Batch) -> Tensor:
-        """Class logits ``[B, K, C]`` of the same token vectors ``[B, T, H]`` under other attentions.
+    def sides(self, batch: Batch) -> Tensor:
+        return Layout(batch, self.pair).sides
 
-        ``weights`` are K alternatives ``[B, K, heads, T]``, each a distribution over the tokens of each side.
-        """
+    def decode_with(self, hidden: Tensor, weights: Tensor, batch: Batch) -> Tensor:
         many = weights.flatten(1, 2)
-        sides = Layout(batch, self.pair).sides
         contexts = torch.stack(
-            [(many * side.unsqueeze(1)) @ hidden for side in sides]
+            [(many * side.unsqueeze(1)) @ hidden for side in self.sides(batch)]
         )  # [S, B, K * heads, H]
         pooled = self._joined(contexts.unflatten(2, weights.shape[1:3]).flatten(3))
         return cast(Tensor, self.decoder(pooled))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -210,7 +212,7 @@ class _Probe:
         """Where the logits' gradient meets the top vectors; None where it does not pass through them."""
         if self.task.per_token:
             return "each"
-        with torch.enable_grad():
+        with torch.enable_grad(), _differentiable(self.network.get_input_embeddings()):
             told = self._run(self.ids, positions=self._positions(self.ids))
             (gradient,) = torch.autograd.grad(told.logits.sum(), told.hidden_states[-1], allow_unused=True)
         if gradient is None:
@@ -226,6 +228,19 @@ class _Probe:
         mask = torch.ones_like(ids)
         mask[:, self.ids.shape[1] :] = 0
         return ids, mask
+
+
+@contextmanager
+def _differentiable(embeddings: nn.Module) -> Iterator[None]:
+    """Frozen word embeddings let gradients pass inside: a network none of whose weights learn has none else."""
+    frozen = [parameter for parameter in embeddings.parameters() if not parameter.requires_grad]
+    try:
+        for parameter in frozen:
+            parameter.requires_grad_(True)
+        yield
+    finally:
+        for parameter in frozen:
+            parameter.requires_grad_(False)
 
 
 def _equal(one: Tensor, other: Tensor) -> bool:

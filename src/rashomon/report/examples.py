@@ -19,6 +19,7 @@ from rashomon.explainers.record import Explanation
 from rashomon.wording import number
 
 Spans = Sequence[tuple[int, int, int]]  # segment, start, end
+NO_EXAMPLES: Mapping[str, Any] = {"examples": [], "methods": [], "warnings": []}
 
 
 def example_data(audit: Audit) -> dict[str, Any]:

@@ -24,10 +24,10 @@ from rashomon.experiments.adversaries import (
 )
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Plot, Series
-from rashomon.experiments.instance_search import Search, search_all
+from rashomon.experiments.instance_search import IN_AUDITS, Search, refusal, search_all
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.summaries import summary_of
-from rashomon.experiments.testimony import draw
+from rashomon.experiments.testimony import Ask, draw
 from rashomon.experiments.trials import (
     OTHER_SEEDS,
     SelectionSplit,
@@ -40,14 +40,15 @@ from rashomon.experiments.trials import (
 from rashomon.measures.classification import f1
 from rashomon.measures.curves import bootstrap_area, height_at, normalised_area, points_between, shape_of
 from rashomon.measures.divergence import LN2
-from rashomon.papers import published
-from rashomon.studies.base import AttentionStudy, Finding, configuration_of, studies
+from rashomon.models.build import is_pretrained
+from rashomon.studies.base import ON_TRIAL, AttentionStudy, Finding, Study, audited_adversary, studies
 from rashomon.training.adversarial import PUBLISHED_SCALE, ModelConsistentAdversary, Reading
 from rashomon.training.settings import TrainingSpec
 from rashomon.wording import decimal, interval_words, with_interval
 
 SAME_F1 = 0.03  # an adversary this close to the base predicts as well
 LAMBDAS = (0.0, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 0.1, 1.0)
+AUDITED_LAMBDAS = (0.0, 1e-3, 1e-1)  # enough to show the shape of the curve
 MARKERS = {"seed": "triangle", "uniform": "square", "instance": "plus"}
 NAMES = {"seed": "other seeds", "uniform": "uniform weights", "instance": "per-instance adversary"}
 
@@ -59,22 +60,47 @@ class AdversarySweep(AttentionStudy):
 
     name: ClassVar[str] = "adversary"
     question: ClassVar[str] = "Can a model be trained that predicts the same and attends elsewhere?"
-    subject: Subject = field(default_factory=Subject)  # its first seed is the base
-    lambdas: tuple[float, ...] = LAMBDAS
+    title: ClassVar[str] = "Adversary"
+    chapter: ClassVar[str | None] = ON_TRIAL
+    order: ClassVar[int] = 90
+
+    lambdas: tuple[float, ...] = LAMBDAS  # how much moving the attention weighs; one adversary each
     seeds: tuple[int, ...] = (1,)  # of the adversaries
     other_seeds: tuple[int, ...] = OTHER_SEEDS  # of ordinary models beside them; () leaves them out
-    uniform: bool = True
+    uniform: bool = True  # whether a model with uniform attention stands beside them
     search: Search | None = field(default_factory=Search)  # the per-instance adversary; None leaves it out
     instances: int = 500  # texts for the per-instance adversary
     floor: float = 0.4  # JSD above which the best F1 is reported
-    selection: SelectionSplit = "dev"
+    selection: SelectionSplit = "dev"  # the split that picks a model's epoch: dev, or test as some papers did
     training: TrainingSpec | None = None  # of the adversaries; None: what suits the model
-    reading: Reading | None = None
+    reading: Reading | None = None  # what of the attention is compared; None: heads, a transformer's mean
+
+    @classmethod
+    def for_audit(cls, asked: Ask) -> Study | None:
+        """A few lambdas over a few epochs; adversaries of what was fine-tuned take too long."""
+        subject = asked.subject
+        if subject.checkpoint is not None or is_pretrained(subject.model.name):
+            return None
+        return cls(
+            subject,
+            lambdas=AUDITED_LAMBDAS,
+            other_seeds=subject.with_another_seed.seeds,
+            search=IN_AUDITS,
+            instances=asked.instances,
+            training=audited_adversary(subject),
+        )
+
+    def needed_models(self) -> tuple[Subject, ...]:
+        if self.subject.checkpoint is not None:
+            return (self.first_base,)
+        others = (replace(self.base, seeds=self.other_seeds),) if self.other_seeds else ()
+        return (self.first_base, *others, *([self._uniform] if self.uniform else []))
 
     def run(self, context: Context) -> Finding:
         if not self.lambdas or not self.seeds or min(self.lambdas) < 0:
             raise UserError("The sweep needs at least one lambda, none of them negative, and one seed.")
         context = selecting(context, [self.subject.dataset], self.selection)
+        self.check_fit(context)
         trial = prepare(context, [self.base], self.reading)[0]
         outcomes = self._sweep(context, trial)
         instances = pd.concat([_instances(outcome) for outcome in outcomes], ignore_index=True)
@@ -88,19 +114,16 @@ class AdversarySweep(AttentionStudy):
         points = _points(instances, trial)
         curve = _curve(points, instances)
         best = self._best(points, outcomes, trial)
-        tables = {"summary": points, "curve": curve, "best": best, "instances": instances}
-        sweep = _published_sweep(trial)
-        if len(sweep):
-            tables["published"] = sweep
-        return Finding(
-            study=self.name,
-            question=self.question,
-            verdict=_verdict(points, curve, best, self.floor),
-            configuration=configuration_of(self),
-            tables=tables,
-            figures=_figures(points, sweep),
+        return self.finding(
+            _verdict(points, curve, best, self.floor),
+            {"summary": points, "curve": curve, "best": best, "instances": instances},
+            figures=_figures(points),
             warnings=tuple(warnings),
         )
+
+    @property
+    def _uniform(self) -> Subject:
+        return self.first_base.with_model(weights="uniform")
 
     def _sweep(self, context: Context, trial: Trial) -> list[Outcome]:
         training = adversary_training(trial, self.training)
@@ -118,10 +141,10 @@ class AdversarySweep(AttentionStudy):
         if self.other_seeds and trainable:
             parts.append(other_models(context, trial, self.other_seeds).assign(kind="seed"))
         if self.uniform and trainable:
-            uniform = replace(self.base, seeds=self.subject.seeds[:1]).with_model(weights="uniform")
-            model = context.trained([uniform])[0][0].model
+            model = context.trained([self._uniform])[0][0].model
             parts.append(against_base(trial, model).assign(kind="uniform", seed=self.subject.seeds[0]))
-        if self.search is not None and trial.fresh:
+        replaceable = refusal(trial.base_model()) is None
+        if self.search is not None and replaceable:
             texts = draw(trial.data, "test", self.instances, 0)
             found = search_all(context, trial.base, texts, self.search, 0)
             parts.append(found.assign(kind="instance", seed=0, **{"class": -1}))
@@ -129,8 +152,10 @@ class AdversarySweep(AttentionStudy):
             warnings.append(
                 "A checkpoint is not trained again, so other seeds and uniform weights are missing."
             )
-        if not trial.fresh:
-            warnings.append("The per-instance adversary needs a built-in model, so it is missing.")
+        if not replaceable:
+            warnings.append(
+                "The per-instance adversary needs a model whose weights can be replaced, so it is missing."
+            )
         return parts, [*trial.data.notes, *warnings]
 
     def left_open(self) -> dict[str, object]:
@@ -151,11 +176,6 @@ class AdversarySweep(AttentionStudy):
         row = of_all[of_all["lambda"] == chosen].iloc[0]
         told: dict[str, Any] = {name: row[name] for name in ("lambda", "f1", "tvd", "halved_tvd", "jsd", "n")}
         told["base_f1"] = trial.base_scores.get("f1", float("nan"))
-        for known in published("not_not")["best"] if _as_published(trial) else ():
-            if known["dataset"] == trial.data.name:
-                figures = {"lambda": known["lambda"], "f1": known["f1"], "jsd": known["jsd"]}
-                told |= {f"published_{name}": value for name, value in figures.items()}
-                told["published_halved_tvd"] = known["tvd"]
         return pd.DataFrame([told])
 
 
@@ -251,19 +271,7 @@ def _under(points: pd.DataFrame, curve: pd.DataFrame, label: str) -> dict[str, A
     return told
 
 
-def _as_published(trial: Trial) -> bool:
-    subject = trial.subject
-    return subject.checkpoint is None and subject.model.name == "bilstm"
-
-
-def _published_sweep(trial: Trial) -> pd.DataFrame:
-    """The paper's Table 5 for this dataset, its TVD also on our scale."""
-    rows = published("not_not")["sweep"].get(trial.data.name, []) if _as_published(trial) else []
-    table = pd.DataFrame(rows, columns=["lambda", "f1", "halved_tvd", "jsd"])
-    return table.assign(tvd=table["halved_tvd"] / PUBLISHED_SCALE)
-
-
-def _figures(points: pd.DataFrame, sweep: pd.DataFrame) -> tuple[Plot, ...]:
+def _figures(points: pd.DataFrame) -> tuple[Plot, ...]:
     plots = []
     for label in points["class"].unique():
         of_class = points[points["class"] == label]
@@ -273,9 +281,6 @@ def _figures(points: pd.DataFrame, sweep: pd.DataFrame) -> tuple[Plot, ...]:
             if len(part):
                 x, y = part["jsd"].tolist(), part["tvd"].tolist()
                 series.append(Series(NAMES[kind], x, y, line=False, marker=marker))
-        if label == "all" and len(sweep):
-            known = sweep.sort_values(["jsd", "tvd"])
-            series.append(Series("published adversaries", known["jsd"].tolist(), known["tvd"].tolist()))
         where = "all texts" if label == "all" else f"texts of class {label}"
         plots.append(
             Plot(

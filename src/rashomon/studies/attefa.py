@@ -35,12 +35,13 @@ from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions
 from rashomon.experiments.subject import DatasetSpec, Subject
 from rashomon.experiments.summaries import summary_row
+from rashomon.experiments.testimony import Ask
 from rashomon.experiments.trials import SelectionSplit, Trial, prepare, selecting
 from rashomon.measures.divergence import LN2, attefa_score, tvd
 from rashomon.measures.significance import holm_bonferroni, permutation_test
+from rashomon.models.build import is_pretrained
 from rashomon.models.model_spec import ModelSpec
-from rashomon.papers import published
-from rashomon.studies.base import AttentionStudy, Finding, configuration_of, studies
+from rashomon.studies.base import ON_TRIAL, AttentionStudy, Finding, Study, audited_adversary, studies
 from rashomon.training.adversarial import (
     ATTENTION,
     PROBABILITIES,
@@ -54,6 +55,7 @@ from rashomon.training.train import default_training
 from rashomon.wording import decimal, with_interval
 
 SEEDS = (10, 50, 257, 500231, 100078, 12504, 90754789, 8988812, 2)
+AUDITED_SEEDS = SEEDS[:2]
 BASE = TrainingSpec(epochs=8, optimizer="adam", patience=None, select="roc-auc")
 FRESH = replace(
     ADVERSARY, optimizer="adam", select="loss"
@@ -70,17 +72,45 @@ class Attefa(AttentionStudy):
 
     name: ClassVar[str] = "attefa"
     question: ClassVar[str] = "Can the attention be moved away without changing the predictions?"
+    title: ClassVar[str] = "AtteFa: is attention faithful?"
+    chapter: ClassVar[str | None] = ON_TRIAL
+    order: ClassVar[int] = 100
+
     subject: Subject = field(default_factory=lambda: Subject(dataset=DatasetSpec(name="mock-5")))
     datasets: tuple[str, ...] = ()  # several datasets by name, instead of the subject's
     encoders: tuple[str, ...] = ()  # several encoders, instead of the subject's
     seeds: tuple[int, ...] = SEEDS  # of the adversaries; the subject's are those of the bases
-    selection: SelectionSplit = "dev"
+    selection: SelectionSplit = "dev"  # the split that picks a model's epoch: dev, or test as some papers did
     training: TrainingSpec | None = None  # of the adversaries; None: what suits the model
-    reading: Reading | None = None
+    reading: Reading | None = None  # what of the attention is compared; None: heads, a transformer's mean
+
+    @classmethod
+    def for_audit(cls, asked: Ask) -> Study | None:
+        """One base and two adversaries over a few epochs; those of what was fine-tuned take too long."""
+        subject = asked.subject
+        if subject.checkpoint is not None or is_pretrained(subject.model.name):
+            return None
+        first = replace(subject, seeds=subject.seeds[:1])
+        return cls(first, seeds=AUDITED_SEEDS, training=audited_adversary(subject))
+
+    def needed_models(self) -> tuple[Subject, ...]:
+        """Every dataset with every encoder; how the subject is trained holds for encoders of its kind."""
+        chosen, own = [], self.subject.model
+        for dataset in self.datasets or (self.subject.dataset.name,):
+            for encoder in self.encoders or (own.name,):
+                model = replace(own, name=encoder)
+                if encoder != own.name:
+                    model = replace(model, layers=0)  # as many as suit the encoder
+                alike = is_pretrained(model.name) == is_pretrained(own.name)
+                training = (self.subject.training if alike else None) or self.base_training(model)
+                data = replace(self.subject.dataset, name=dataset)
+                chosen.append(replace(self.subject, dataset=data, model=model, training=training))
+        return tuple(chosen)
 
     def run(self, context: Context) -> Finding:
-        subjects = self._subjects()
+        subjects = self.needed_models()
         context = selecting(context, [subject.dataset for subject in subjects], self.selection)
+        self.check_fit(context)
         trials = prepare(context, [base for subject in subjects for base in _bases(subject)], self.reading)
         members = [
             Member(trial, AttefaAdversary(trial.reading), self._training(trial), seed)
@@ -94,33 +124,20 @@ class Attefa(AttentionStudy):
         summary = _summary(seeds, bases, trials)
         tables = {"summary": summary, "bases": bases, "between-bases": pairs, "comparison": _compare(seeds)}
         tables = {name: table for name, table in tables.items() if len(table)} | {"seeds": seeds}
-        return Finding(
-            study=self.name,
-            question=self.question,
-            verdict=_verdict(summary),
-            configuration=configuration_of(self),
-            tables=tables,
+        return self.finding(
+            _verdict(summary),
+            tables,
             figures=(_figure(seeds),),
             warnings=self._warnings(trials),
         )
 
     def base_training(self, model: ModelSpec) -> TrainingSpec:
         """As in the paper, for the models that it has."""
-        return BASE if model.is_builtin else default_training(model)
+        return default_training(model) if is_pretrained(model.name) else BASE
 
-    def _subjects(self) -> list[Subject]:
-        """Every dataset with every encoder; how the subject is trained holds for encoders of its kind."""
-        chosen, own = [], self.subject.model
-        for dataset in self.datasets or (self.subject.dataset.name,):
-            for encoder in self.encoders or (own.name,):
-                model = replace(own, name=encoder)
-                if encoder != own.name:
-                    model = replace(model, layers=0)  # as many as suit the encoder
-                asked = self.subject.training if model.is_builtin == own.is_builtin else None
-                data = replace(self.subject.dataset, name=dataset)
-                training = asked or self.base_training(model)
-                chosen.append(replace(self.subject, dataset=data, model=model, training=training))
-        return chosen
+    def about(self, finding: Finding) -> tuple[str, str]:
+        model, dataset = super().about(finding)
+        return ", ".join(self.encoders) or model, ", ".join(self.datasets) or dataset
 
     def left_open(self) -> dict[str, object]:
         usual = usual_adversary(self.subject)
@@ -206,7 +223,7 @@ def _by_base(seeds: pd.DataFrame, trials: Sequence[Trial], pairs: pd.DataFrame) 
 
 
 def _summary(seeds: pd.DataFrame, bases: pd.DataFrame, trials: Sequence[Trial]) -> pd.DataFrame:
-    """A row for every dataset and encoder: AtteFa over bases and seeds, other figures, and what was published."""
+    """A row for every dataset and encoder: AtteFa over bases and seeds, and other figures."""
     rows = []
     for trial in {(trial.data.name, trial.subject.describe()): trial for trial in trials}.values():
         where = {"dataset": trial.data.name, "encoder": trial.subject.describe()}
@@ -214,7 +231,6 @@ def _summary(seeds: pd.DataFrame, bases: pd.DataFrame, trials: Sequence[Trial]) 
         by_base = [part["attefa"].to_numpy() for _, part in group.groupby("base", sort=False)]
         score = summary_row(by_base, bounds=(0.0, 1.0))  # adversaries of one base share its luck
         row: dict[str, Any] = where | {"bases": len(own), **score}
-        row |= {name: value for name, value in published_figures(trial).items() if name == "published_attefa"}
         row |= {"gave_up": group["gave_up"].mean(), "base_f1": own["f1"].mean()}
         if "on_evidence" in own:
             row["base_on_evidence"] = own["on_evidence"].mean()
@@ -223,25 +239,12 @@ def _summary(seeds: pd.DataFrame, bases: pd.DataFrame, trials: Sequence[Trial]) 
             row |= {name: closest[name] for name in ("another_base", "another_base_jsd")}
         for figure in FIGURES[1:]:
             row |= {figure: group[figure].mean(), f"{figure}_std": group[figure].std()}
-        rows.append(row | published_figures(trial))
+        rows.append(row)
     return pd.DataFrame(rows)
 
 
 def _rows_where(table: pd.DataFrame, values: Mapping[str, Any]) -> pd.DataFrame:
     return table[np.logical_and.reduce([table[column] == value for column, value in values.items()])]
-
-
-def published_figures(trial: Trial) -> dict[str, float]:
-    """What the paper reports for this dataset and encoder; its TVD is the halved one."""
-    subject = trial.subject
-    if subject.checkpoint is not None or subject.dataset.planted_options():
-        return {}
-    for row in published("attefa")["results"]:
-        if row["dataset"] == trial.data.name and row["encoder"] == subject.model.name:
-            figures = {"attefa": row["attefa"], "attefa_std": row["attefa_std"], "base_f1": row["base_f1"]}
-            figures |= {"f1": row["f1"], "halved_tvd": row["tvd"], "jsd": row["jsd"]}
-            return {f"published_{figure}": value for figure, value in figures.items()}
-    return {}
 
 
 def _compare(seeds: pd.DataFrame) -> pd.DataFrame:

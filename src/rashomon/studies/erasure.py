@@ -8,7 +8,7 @@ thresholds (AOPC). A random order is the floor that a method has to beat, text b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -18,7 +18,8 @@ from rashomon.data.batches import Bools, Encoding
 from rashomon.errors import UserError
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Plot, Series
-from rashomon.experiments.summaries import FLOOR, against_floor, ranked_rows
+from rashomon.experiments.judging import Ruling, against_chance
+from rashomon.experiments.summaries import FLOOR, Row, against_floor, ranked_rows
 from rashomon.experiments.testimony import Ask, Testimony, hear, is_signed, warnings_of
 from rashomon.explainers import Engine, Explanation, Explanations
 from rashomon.explainers.engine import Perturbation
@@ -27,43 +28,48 @@ from rashomon.explainers.record import UNKNOWN_TARGET
 from rashomon.measures.base import Floats, Ragged
 from rashomon.measures.erasure import ERASER_FRACTIONS, comprehensiveness, sufficiency, top_masks
 from rashomon.models.base import Model
-from rashomon.studies.base import Finding, Study, configuration_of, studies
+from rashomon.studies.base import ExplanationStudy, Finding, Judgement, studies
 from rashomon.wording import with_interval
 
 FLOORS = (FLOOR, "trivial")
+FAITHFUL_SHARE = 0.7  # of the best method's comprehensiveness
+# Probability that erasing must cost beyond a random order's before the model "uses" the tokens.
+NOTICEABLE = 0.05
 
 
 @studies.register("erasure")
 @dataclass(frozen=True)
-class Erasure(Study):
+class Erasure(ExplanationStudy):
     """Is a method faithful when its top tokens are erased, or kept alone?"""
 
     name: ClassVar[str] = "erasure"
     question: ClassVar[str] = "Does the model use the tokens that a method names?"
-    ask: Ask = field(default_factory=Ask)
-    fractions: tuple[float, ...] = ERASER_FRACTIONS
-    perturbation: Perturbation = "remove"
+    title: ClassVar[str] = "Faithfulness under erasure"
+    order: ClassVar[int] = 30
+    beside_stored: ClassVar[tuple[str, ...]] = ("dataset", "checkpoint", "seeds")
+
+    fractions: tuple[float, ...] = ERASER_FRACTIONS  # shares of a text's tokens that are erased or kept
+    perturbation: Perturbation = "remove"  # whether erased tokens are removed or masked
 
     def run(self, context: Context) -> Finding:
         if not self.fractions or not all(0 < fraction < 1 for fraction in self.fractions):
             raise UserError("Erasure takes fractions of the tokens between 0 and 1, such as 0.1 and 0.5.")
-        if self.ask.stored is not None and self.ask.subject.checkpoint is None:
+        if self.stored is not None and self.subject.checkpoint is None:
             raise UserError(
                 "Erasure asks the model again: give the model that the stored explanations are of."
             )
+        self.check_fit(context)
         heard = hear(context, self.ask, extra=FLOORS)
-        if self.ask.stored is not None:
+        if self.stored is not None:
             heard = [_with_model(context, self.ask, testimony) for testimony in heard]
         instances = pd.concat([self._instances(t) for t in heard], ignore_index=True)
         summary = self._summary(instances)
-        return Finding(
-            study=self.name,
-            question=self.question,
-            verdict=_verdict(summary),
-            configuration=configuration_of(self, used=("dataset", "checkpoint", "seeds")),
-            tables={"summary": summary, "instances": instances},
+        return self.finding(
+            _verdict(summary),
+            {"summary": summary, "instances": instances},
             figures=tuple(_curve(instances, measure) for measure in ("comprehensiveness", "sufficiency")),
             warnings=warnings_of(heard),
+            judgements=judgements(summary),
         )
 
     def _instances(self, testimony: Testimony) -> pd.DataFrame:
@@ -184,6 +190,45 @@ def _with_model(context: Context, ask: Ask, testimony: Testimony) -> Testimony:
         asked = context.explanations(model, examples, controls, seed=ask.subject.seeds[0])
         told += [replace(item, target=classes[item.example_id]) for item in asked]
     return replace(testimony, model=model, examples=examples, told=told)
+
+
+def judgements(summary: pd.DataFrame) -> tuple[Judgement, ...]:
+    """Every method but the controls, by what the prediction loses with its tokens."""
+    gone, kept = (
+        {row["method"]: row for row in ranked_rows(summary[summary["measure"] == measure])}
+        for measure in ("comprehensiveness", "sufficiency")
+    )
+    floor = gone.get(FLOOR)
+    methods = [method for method in gone if method not in FLOORS]
+    best = max((gone[method]["mean"] for method in methods), default=float("nan"))
+    tests = int(summary["p_holm"].notna().sum())
+    judged = []
+    for method in methods:
+        told = f"comprehensiveness {with_interval(gone[method])}"
+        told += f", {with_interval(floor)} for a random order" if floor else ""
+        told += f"; sufficiency {with_interval(kept[method])}" if method in kept else ""
+        ruling = _ruling(gone[method], floor, best, tests, told)
+        if ruling is not None:
+            judged.append(Judgement(method, "faithfulness", *ruling))
+    return tuple(judged)
+
+
+def _ruling(row: Row, floor: Row | None, best: float, tests: int, told: str) -> Ruling | None:
+    """None where there is no random order to set the method against."""
+    by_chance = against_chance(
+        row,
+        tests,
+        told,
+        perhaps="may beat a random order when its tokens are erased, which more texts would tell",
+        no_better="does not beat a random order when its tokens are erased",
+    )
+    if by_chance is not None or floor is None:
+        return by_chance
+    if row["mean"] - floor["mean"] < NOTICEABLE:
+        return Ruling("mixed", "beats chance when its tokens are erased, but the model hardly minds", told)
+    if row["mean"] >= FAITHFUL_SHARE * best:
+        return Ruling("good", "names tokens that the model uses", told)
+    return Ruling("mixed", "beats chance when its tokens are erased, but others do better", told)
 
 
 def _verdict(summary: pd.DataFrame) -> str:

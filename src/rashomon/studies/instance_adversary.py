@@ -13,15 +13,16 @@ from typing import ClassVar
 
 import pandas as pd
 
+from rashomon.data import Dataset
 from rashomon.experiments.attention_bins import bin_violins, by_bin, overall, with_bins
 from rashomon.experiments.context import Context
-from rashomon.experiments.instance_search import Search, search_all
-from rashomon.experiments.subject import Subject
+from rashomon.experiments.instance_search import IN_AUDITS, Search, refusal, search_all
 from rashomon.experiments.summaries import Row
-from rashomon.experiments.testimony import draw
+from rashomon.experiments.testimony import Ask, draw
 from rashomon.experiments.trials import base_folders
 from rashomon.measures.divergence import LN2
-from rashomon.studies.base import AttentionStudy, Finding, configuration_of, studies
+from rashomon.models.base import Model
+from rashomon.studies.base import ON_TRIAL, AttentionStudy, Finding, Study, studies
 from rashomon.wording import percent, with_interval
 
 
@@ -32,13 +33,24 @@ class InstanceAdversary(AttentionStudy):
 
     name: ClassVar[str] = "instance-adversary"
     question: ClassVar[str] = "Text by text, how far can attention be moved while the output stays?"
-    subject: Subject = field(default_factory=Subject)
+    title: ClassVar[str] = "An adversary for each example"
+    chapter: ClassVar[str | None] = ON_TRIAL
+    order: ClassVar[int] = 70
+
     search: Search = field(default_factory=Search)
-    instances: int = 500
-    split: str = "test"
-    seed: int = 0
+    instances: int = 500  # how many texts are looked at
+    split: str = "test"  # which split they are drawn from
+    seed: int = 0  # of which texts are drawn, and of the search
+
+    @classmethod
+    def for_audit(cls, asked: Ask) -> Study | None:
+        return cls(asked.subject, search=IN_AUDITS, instances=asked.instances, split=asked.split)
+
+    def fits(self, model: Model, data: Dataset) -> str | None:
+        return super().fits(model, data) or refusal(model)
 
     def run(self, context: Context) -> Finding:
+        self.check_fit(context)
         data = context.data_of(self.subject)
         examples = draw(data, self.split, self.instances, self.seed)
         parts = []
@@ -47,12 +59,9 @@ class InstanceAdversary(AttentionStudy):
             parts.append(search_all(context, base, examples, self.search, self.seed).assign(seed=seed))
         table = with_bins(pd.concat(parts, ignore_index=True), data.labels)
         summary = by_bin(table, "jsd")
-        return Finding(
-            study=self.name,
-            question=self.question,
-            verdict=_verdict(overall(summary), self.search.tolerance, table["example"].nunique()),
-            configuration=configuration_of(self),
-            tables={"summary": summary, "output": by_bin(table, "tvd"), "instances": table},
+        return self.finding(
+            _verdict(overall(summary), self.search.tolerance, table["example"].nunique()),
+            {"summary": summary, "output": by_bin(table, "tvd"), "instances": table},
             figures=(
                 bin_violins(
                     table,

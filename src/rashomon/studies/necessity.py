@@ -8,7 +8,7 @@ and reading it as an explanation has little to stand on (papers *not-not* and *d
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,18 +16,17 @@ import pandas as pd
 import torch
 
 from rashomon.data import Dataset, Example
-from rashomon.data.example import require_labels
 from rashomon.errors import UserError
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.summaries import summary_row
+from rashomon.experiments.testimony import Ask
 from rashomon.measures.intervals import ENOUGH
 from rashomon.measures.significance import compare_variants, holm_bonferroni, mcnemar_test
 from rashomon.models.base import Model
 from rashomon.models.evaluator import evaluating, predict, rows_of
-from rashomon.papers import published
-from rashomon.studies.base import AttentionStudy, Finding, configuration_of, studies
+from rashomon.studies.base import AttentionStudy, Finding, Study, studies
 from rashomon.training.run import Trained
 from rashomon.wording import decimal, p_value, with_interval
 
@@ -46,50 +45,59 @@ class Necessity(AttentionStudy):
 
     name: ClassVar[str] = "necessity"
     question: ClassVar[str] = "Does the model need its attention?"
+    title: ClassVar[str] = "Necessity"
+    order: ClassVar[int] = 50
+
     subject: Subject = field(default_factory=lambda: Subject(seeds=(0, 1, 2)))
-    split: str = "test"
+    split: str = "test"  # which split the models are compared on
+
+    @classmethod
+    def for_audit(cls, asked: Ask) -> Study | None:
+        """Two models at least; those that the noise ceiling compares are trained anyway."""
+        seeds = (*asked.subject.seeds, *asked.subject.with_another_seed.seeds)
+        return cls(replace(asked.subject, seeds=tuple(dict.fromkeys(seeds))), asked.split)
+
+    def fits(self, model: Model, data: Dataset) -> str | None:
+        if self.subject.checkpoint is not None:
+            return "Necessity trains the model anew with uniform attention: give a model to train."
+        if self.subject.model.weights == "uniform":
+            return "The model's attention is uniform already, so there is nothing to compare."
+        if not data[self.split]:
+            return f"The {self.split} split of {data.name} is empty, so nothing can be compared."
+        unlabelled = next((example.id for example in data[self.split] if example.label is None), None)
+        if unlabelled is not None:
+            return f"Necessity needs labels, and example {unlabelled!r} has none."
+        return super().fits(model, data)
+
+    def needed_models(self) -> tuple[Subject, ...]:
+        return self.base, uniform_twin(self.base)
 
     def run(self, context: Context) -> Finding:
-        if self.subject.checkpoint is not None:
-            raise UserError("Necessity trains the model anew with uniform attention: give a model to train.")
-        if self.subject.model.weights == "uniform":
-            raise UserError("The model's attention is uniform already, so there is nothing to compare.")
+        self.check_fit(context)
         data = context.dataset(self.subject.dataset)
-        require_labels(data[self.split], "Necessity")
-        if not data[self.split]:
-            raise UserError(f"The {self.split} split of {data.name} is empty, so nothing can be compared.")
-        variants = {"learned": self.base, "uniform": uniform_twin(self.base)}
+        variants = dict(zip(("learned", "uniform"), self.needed_models(), strict=True))
         trained = dict(zip(variants, context.trained(list(variants.values())), strict=True))
-        if not self.subject.model.is_builtin:
-            _check_uniform(trained["uniform"][0].model, data[self.split][0])
+        model = trained["uniform"][0].model
+        pools = "reweighting" in model.capabilities  # its one attention was built uniform
+        if not pools:
+            _check_uniform(model, data[self.split][0])
         correct = {name: self._correct(data, models) for name, models in trained.items()}
         instances = pd.concat(
             [table.assign(attention=name) for name, table in correct.items()], ignore_index=True
         )
         seeds = self._seeds(trained)
         comparison = self._compare(correct)
-        return Finding(
-            study=self.name,
-            question=self.question,
-            verdict=_verdict(seeds, comparison),
-            configuration=configuration_of(self),
-            tables={
-                "summary": _summary(seeds, self._published(data.name)),
+        return self.finding(
+            _verdict(seeds, comparison),
+            {
+                "summary": _summary(seeds),
                 "comparison": comparison,
                 "seeds": seeds,
                 "instances": instances,
             },
             figures=(_figure(seeds),),
-            warnings=(POOLING_ONLY,) if self.subject.model.name == "transformer" else (),
+            warnings=(POOLING_ONLY,) if pools and "layers" in model.capabilities else (),
         )
-
-    def _published(self, dataset: str) -> dict[str, float]:
-        """The paper's F1 of its BiLSTM on the test split, learned and uniform."""
-        if self.subject.model.name == "bilstm" and self.split == "test":
-            for row in published("not_not")["necessity"]:
-                if row["dataset"] == dataset:
-                    return {"learned": row["base"], "uniform": row["uniform"]}
-        return {}
 
     def _correct(self, data: Dataset, models: list[Trained]) -> pd.DataFrame:
         labels = np.array([example.label for example in data[self.split]])
@@ -150,18 +158,14 @@ def _check_uniform(model: Model, example: Example) -> None:
         raise UserError("The self-attention of this network cannot be made uniform from outside.")
 
 
-def _summary(seeds: pd.DataFrame, known: Mapping[str, float]) -> pd.DataFrame:
+def _summary(seeds: pd.DataFrame) -> pd.DataFrame:
     long = seeds.melt(id_vars=["attention", "seed"], value_vars=list(FIGURES), var_name="figure")
     rows = [
         {"figure": figure, "attention": name}
         | summary_row([group["value"].to_numpy(dtype=np.float64)], bounds=(0.0, 1.0))
         for (figure, name), group in long.groupby(["figure", "attention"], sort=False)
     ]
-    table = pd.DataFrame(rows)
-    if known:
-        of_f1 = table["attention"].map(known).where(table["figure"] == "f1")
-        table = table.assign(published=of_f1)
-    return table
+    return pd.DataFrame(rows)
 
 
 def _verdict(seeds: pd.DataFrame, comparison: pd.DataFrame) -> str:

@@ -6,85 +6,76 @@ agrees as much as a method agrees with itself does not disagree in any sense tha
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
-import numpy as np
 import pandas as pd
 
 from rashomon.errors import UserError
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions
-from rashomon.experiments.summaries import ranked_rows, spread_by_method, summarise_by
+from rashomon.experiments.judging import Rating, counted, too_few
+from rashomon.experiments.repeats import REPEATED, SAMPLING, on_fewer_texts, sampled_again, self_comparison
+from rashomon.experiments.subject import Subject
+from rashomon.experiments.summaries import Row, ranked_rows, spread_by_method, summarise_by
 from rashomon.experiments.testimony import Ask, Testimony, hear, samples, warnings_of
 from rashomon.explainers import Explanations
-from rashomon.measures.agreement import kendall
-from rashomon.measures.base import Floats, Ragged
-from rashomon.studies.base import Finding, Study, configuration_of, studies
+from rashomon.studies.base import ExplanationStudy, Finding, Judgement, Study, studies
 from rashomon.wording import with_interval
 
-SAMPLING, MODEL = "another sampling seed", "another model seed"
-SHIFT = 1000  # how far the second sampling seed lies from the first
+MODEL = "another model seed"
+STABLE, SHAKY = 0.8, 0.5  # tau of a method with itself
 
 
 @studies.register("noise-ceiling")
 @dataclass(frozen=True)
-class NoiseCeiling(Study):
+class NoiseCeiling(ExplanationStudy):
     """How much does a method agree with itself, under another sampling seed and another model seed?"""
 
     name: ClassVar[str] = "noise-ceiling"
     question: ClassVar[str] = "How much does each method agree with itself?"
-    ask: Ask = field(default_factory=Ask)
+    title: ClassVar[str] = "Noise ceiling"
+    order: ClassVar[int] = 20
+
     repeated: int | None = None  # how many of the texts are explained again; None: all
+
+    @classmethod
+    def for_audit(cls, asked: Ask) -> Study | None:
+        return cls.of(asked, repeated=REPEATED)
+
+    def needed_models(self) -> tuple[Subject, ...]:
+        own = super().needed_models()
+        again = self.subject.checkpoint is None and self.stored is None
+        return (*own, self.subject.with_another_seed) if again else own
 
     def run(self, context: Context) -> Finding:
         if self.repeated is not None and self.repeated < 1:
             raise UserError(f"The noise ceiling repeats at least one text, not {self.repeated}.")
-        first = [_only(testimony, self.repeated) for testimony in hear(context, self.ask)]
+        self.check_fit(context)
+        first = [on_fewer_texts(testimony, self.repeated) for testimony in hear(context, self.ask)]
         notes: list[str] = []
-        if self.ask.stored is not None:
+        if self.stored is not None:
             parts = _among_stored(first, notes)
         else:
-            parts = [self._sampling(context, first)]
-            if self.ask.subject.checkpoint is None:
+            parts = [sampled_again(context, first, first[0].told.methods)]
+            if self.subject.checkpoint is None:
                 parts += self._model(context, first, notes)
             else:
                 notes.append("A checkpoint has one model seed, so only the sampling seed was varied.")
         instances = pd.concat(parts, ignore_index=True)
         summary = summarise_by(instances, ["against", "method"])
-        return Finding(
-            study=self.name,
-            question=self.question,
-            verdict=_verdict(summary),
-            configuration=configuration_of(self),
-            tables={"summary": summary, "instances": instances},
+        return self.finding(
+            _verdict(summary),
+            {"summary": summary, "instances": instances},
             figures=_figures(instances),
             warnings=(*notes, *warnings_of(first)),
+            judgements=judgements(summary),
         )
-
-    def _sampling(self, context: Context, first: list[Testimony]) -> pd.DataFrame:
-        """Methods that draw at random are asked again; the others would say the same again."""
-        parts = []
-        for testimony in first:
-            assert testimony.model is not None
-            noisy = [method for method in testimony.told.methods if samples(method)]
-            again = context.explanations(
-                testimony.model,
-                testimony.examples,
-                noisy,
-                seed=testimony.seed + SHIFT,
-                background=testimony.behind,
-            )
-            for method in testimony.told.methods:
-                told = testimony.told.by_method(method)
-                second = again.by_method(method) if method in noisy else told
-                parts.append(_compared(testimony.seed, SAMPLING, told, second))
-        return pd.concat(parts, ignore_index=True)
 
     def _model(self, context: Context, first: list[Testimony], notes: list[str]) -> list[pd.DataFrame]:
         parts = []
-        others = context.models(replace(self.ask.subject, seeds=other_seeds(self.ask.subject.seeds)))
+        others = context.models(self.subject.with_another_seed)
         for testimony, trained in zip(first, others, strict=True):
             methods = testimony.told.methods
             other = context.explanations(
@@ -92,21 +83,6 @@ class NoiseCeiling(Study):
             )
             parts += _same_class(testimony.seed, testimony.told, other, notes)
         return parts
-
-
-def _only(testimony: Testimony, count: int | None) -> Testimony:
-    """So many of the texts, evenly over the whole file, which may be sorted."""
-    if count is None or testimony.model is None or count >= len(testimony.examples):
-        return testimony
-    places = np.linspace(0, len(testimony.examples) - 1, count).round().astype(int)
-    examples = tuple(testimony.examples[place] for place in places)
-    told = testimony.told.where(example_id={example.id for example in examples})
-    return replace(testimony, examples=examples, told=told)
-
-
-def other_seeds(seeds: tuple[int, ...]) -> tuple[int, ...]:
-    """For every model another one: the subject's next, so that nothing is trained needlessly; for one, one more."""
-    return (*seeds[1:], seeds[0]) if len(seeds) > 1 else (seeds[0] + 1,)
 
 
 def _same_class(seed: int, first: Explanations, second: Explanations, notes: list[str]) -> list[pd.DataFrame]:
@@ -119,7 +95,9 @@ def _same_class(seed: int, first: Explanations, second: Explanations, notes: lis
     )
     shared = [method for method in first.methods if method in second.methods]
     return [
-        _compared(seed, MODEL, *(told.by_method(method).where(example_id=same) for told in (first, second)))
+        self_comparison(
+            seed, MODEL, *(told.by_method(method).where(example_id=same) for told in (first, second))
+        )
         for method in shared
         if same
     ]
@@ -135,7 +113,8 @@ def _among_stored(heard: list[Testimony], notes: list[str]) -> list[pd.DataFrame
             continue
         for method in first.methods:
             if method in second.methods:
-                parts.append(_compared(turn, SAMPLING, first.by_method(method), second.by_method(method)))
+                told = (first.by_method(method), second.by_method(method))
+                parts.append(self_comparison(turn, SAMPLING, *told))
     parts = [part for part in parts if len(part)]
     if not parts:
         raise UserError(
@@ -152,20 +131,47 @@ def _unshared(one: Explanations, other: Explanations) -> tuple[Explanations, Exp
     return first, second
 
 
-def _compared(seed: int, against: str, first: Explanations, second: Explanations) -> pd.DataFrame:
-    """Self-agreement on the texts that both explain."""
-    second_of = {item.example_id: item for item in second}
-    pairs = [(item, second_of[item.example_id]) for item in first if item.example_id in second_of]
-    values = self_agreement(Explanations(p[0] for p in pairs), Explanations(p[1] for p in pairs))
-    ids = [item.example_id for item, _ in pairs]
-    method = first.methods[0] if first else ""
-    return pd.DataFrame({"seed": seed, "example": ids, "method": method, "against": against, "value": values})
+def judgements(summary: pd.DataFrame) -> tuple[Judgement, ...]:
+    """Every method by its agreement with itself."""
+    methods = list(dict.fromkeys(summary["method"]))
+    found = {(row["method"], row["against"]): row for row in ranked_rows(summary)}
+    return tuple(
+        _judgement(
+            method, {a: found[method, a] for a in (SAMPLING, MODEL) if (method, a) in found}, len(methods)
+        )
+        for method in methods
+    )
 
 
-def self_agreement(first: Explanations, second: Explanations) -> Floats:
-    """Kendall tau of magnitudes, text by text."""
-    rows = [Ragged.from_list([np.abs(i.scores[i.content]) for i in told]) for told in (first, second)]
-    return kendall(rows[0], rows[1])
+def _judgement(method: str, known: dict[str, Row], methods: int) -> Judgement:
+    """By repetition on the same model; another model may rightly be explained in another way, which is only said.
+
+    A method that does not sample repeats itself by definition, which is no test that it has passed.
+    """
+
+    def judged(rating: Rating, words: str, told: str) -> Judgement:
+        return Judgement(method, "stability", rating, words, told)
+
+    sampled = samples(method)
+    varied = {against: row for against, row in known.items() if sampled or against == MODEL}
+    said = [f"tau {counted(row)} under {against}" for against, row in varied.items()]
+    told = ", ".join(said if sampled else ["deterministic", *said])
+    found = {against: row["mean"] for against, row in varied.items() if not too_few(row, methods)}
+    if not found and not sampled:
+        return judged("unknown", "is deterministic: sampling again changes nothing", told)
+    if not varied:
+        return judged("unknown", "cannot be repeated", "undefined")
+    if not found:
+        return judged("unknown", "was repeated on too few texts to tell", told)
+    again, elsewhere = found.get(SAMPLING, 1.0), found.get(MODEL, 1.0)
+    if again < SHAKY:
+        return judged("poor", "changes when it is sampled again", told)
+    if again < STABLE:
+        return judged("mixed", "partly repeats itself", told)
+    if elsewhere < SHAKY:
+        return judged("mixed", "changes when the model is trained again", told)
+    mostly = "is deterministic and mostly stands when the model is retrained"
+    return judged("good", "repeats itself" if sampled else mostly, told)
 
 
 def _verdict(summary: pd.DataFrame) -> str:

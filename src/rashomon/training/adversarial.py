@@ -42,6 +42,8 @@ PUBLISHED_SCALE = 0.5
 class Adversary(Objective):
     """What both adversaries share: predictions stay, attention moves. Texts need no labels."""
 
+    travelling: ClassVar[tuple[str, ...]] = (PROBABILITIES, ATTENTION)
+
     reading: Reading = "heads"
 
     def loss(self, model: Model, batch: Batch, companion: nn.Module | None = None) -> Tensor:

@@ -61,7 +61,7 @@ class Callback(ABC):
         return {"name": self.name, **to_plain(self)}
 
 
-callbacks: Registry[type[Callback]] = Registry("callback")
+callbacks: Registry[type[Callback]] = Registry("callback", "callbacks", "rashomon.training")
 
 
 def make_callback(callback: str | Callback) -> Callback:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor, nn
 
@@ -36,6 +37,17 @@ class History:
     @property
     def best_record(self) -> EpochRecord:
         return self.records[self.best - 1]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A row an epoch, with its losses and figures; ``kept`` marks the one whose weights the model has."""
+        frame = pd.DataFrame(self.records)
+        return frame.assign(kept=[epoch == self.best for epoch in range(1, len(frame) + 1)])
+
+    def __str__(self) -> str:
+        return self.to_pandas().to_string(index=False)
+
+    def _repr_html_(self) -> str:
+        return self.to_pandas().to_html(index=False)
 
 
 @dataclass

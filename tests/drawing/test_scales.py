@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rashomon.explainers.display import DARK, LIGHT
-from rashomon.report.scales import (
+from rashomon.drawing.scales import (
     Scale,
     contrast,
     ink_on,
@@ -15,6 +14,7 @@ from rashomon.report.scales import (
     tick_labels,
     ticks,
 )
+from rashomon.explainers.display import DARK, LIGHT
 
 finite = st.floats(-1e6, 1e6)
 
