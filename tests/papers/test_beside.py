@@ -11,7 +11,8 @@ import pytest
 from scipy import stats
 
 from rashomon.experiments.figures import Distributions, Plot, Series
-from rashomon.papers import beside, claims_input, load, with_published
+from rashomon.papers import claims_input, load, with_published
+from rashomon.papers.beside import beside
 from rashomon.papers.claims import decide
 from rashomon.studies.base import Finding
 
@@ -167,6 +168,13 @@ def test_a_finding_on_the_papers_subject_gains_the_published_figures() -> None:
         ["not_not", "2", "f1", "learned", 0.831, 0.84],
         ["not_not", "2", "f1", "uniform", 0.822, 0.82],
     ]
+
+
+def test_a_table_that_is_printed_twice_is_shown_once() -> None:
+    rows = pd.DataFrame([{"measure": "kendall", "first": "lime", "second": "attention", "mean": 0.3}])
+    table = with_published(finding("agreement", {"summary": rows})).tables["published"]
+    assert table["table"].unique().tolist() == ["6"]
+    assert len(table) == 15  # every pair of this dataset, also those that were not asked for
 
 
 @pytest.mark.parametrize(

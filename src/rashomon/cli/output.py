@@ -6,9 +6,7 @@ import json
 import math
 import re
 import sys
-import tempfile
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -16,7 +14,6 @@ from rich.table import Table
 from rich.text import Text
 
 from rashomon.cli.options import OutputOptions
-from rashomon.errors import UserError
 from rashomon.progress import show_progress
 
 FOLDED = 24  # what a column of words needs at least
@@ -114,13 +111,3 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(item) for item in value]
     return value
-
-
-def check_writable(out: Path) -> None:
-    """Before hours of training rather than after. Nothing is made yet, in case the work fails."""
-    try:
-        there = next(path for path in (out, *out.absolute().parents) if path.exists())
-        with tempfile.TemporaryFile(dir=there):
-            pass
-    except OSError as error:
-        raise UserError(f"Cannot write to {out}: {error.strerror}.") from None

@@ -24,7 +24,7 @@ from rashomon.cli.options import (
     check_file,
     method_names,
 )
-from rashomon.cli.output import Printer, check_writable
+from rashomon.cli.output import Printer
 from rashomon.cli.study_help import print_settings
 from rashomon.errors import UserError
 
@@ -98,7 +98,9 @@ def command(
     if explanations is not None:
         check_file(explanations, "--explanations")
     if out is not None:
-        check_writable(out)
+        from rashomon.runs.folders import check_folder
+
+        check_folder(out, "report")
     from rashomon.papers import with_published
     from rashomon.studies import studies
 
@@ -127,15 +129,14 @@ def command(
 
 def _compact(summary: pd.DataFrame) -> pd.DataFrame:
     """Mean and interval in one column, right after the names; how many there were comes behind."""
+    from rashomon.drawing.tables import figure_first
+
+    if {"mean", "low", "high"} <= set(summary.columns):
+        figures = [_figure(*row) for row in summary[["mean", "low", "high"]].itertuples(index=False)]
+        together = figure_first(summary).assign(mean=figures).rename(columns={"mean": FIGURE})
+        return together.drop(columns=["low", "high", "std"], errors="ignore")
     counts = [name for name in COUNTS if name in summary.columns]
-    if not {"mean", "low", "high"} <= set(summary.columns):
-        return summary[[name for name in summary.columns if name not in counts] + counts]
-    figures = [_figure(*row) for row in summary[["mean", "low", "high"]].itertuples(index=False)]
-    together = summary.assign(mean=figures).rename(columns={"mean": FIGURE})
-    names = list(together.columns[: list(together.columns).index(FIGURE)].drop(counts, errors="ignore"))
-    first = [*names, FIGURE, *counts]
-    dropped = {*first, "low", "high", "std"}
-    return together[first + [name for name in together.columns if name not in dropped]]
+    return summary[[name for name in summary.columns if name not in counts] + counts]
 
 
 def _figure_column(summary: pd.DataFrame) -> int:

@@ -29,8 +29,8 @@ from rashomon.models.attention import softmax
 from rashomon.models.base import Model, Output, best_device
 from rashomon.models.build import load_model
 from rashomon.models.evaluator import collect, rows_of
+from rashomon.runs.files import read_parquet, write_parquet
 from rashomon.runs.specifications import to_plain
-from rashomon.runs.store import read_parquet, write_parquet
 from rashomon.training.adversarial import attention_distance
 
 CHUNK = 128  # texts of one task
@@ -41,9 +41,9 @@ TOKEN_BUDGET = 4096
 class Search:
     """How the other attention is looked for; the defaults are Jain & Wallace's."""
 
-    starts: int = 5
-    steps: int = 500
-    learning_rate: float = 0.01
+    starts: int = 5  # random places to begin from
+    steps: int = 500  # of gradient descent
+    learning_rate: float = 0.01  # of the descent
     tolerance: float = 0.01  # largest change of the output (TVD; for two classes that of the probability)
     penalty: float = 500.0  # on what exceeds it
     noise: float = 3.0  # of the random starts, in logits

@@ -24,9 +24,9 @@ from rashomon.explainers.request import (
     check_targets,
     chosen_explainers,
     chosen_targets,
-    require_model,
 )
 from rashomon.models.base import Model
+from rashomon.models.given import require_model
 from rashomon.models.tasks import Space
 from rashomon.progress import progress
 
@@ -157,8 +157,9 @@ class _About:
             segments=encoding.segments,
             special=encoding.special,
             scores=scores.values,
+            spread=scores.spread,
             method=explainer.label,
-            configuration=explainer.configuration(),
+            configuration=explainer.configuration() | ({} if scores.used is None else {"used": scores.used}),
             seed=job.seed if explainer.stochastic else None,
             target=UNKNOWN_TARGET if target.ndim else int(target),
             target_label=self.task.describe(target, encoding, example, self.labels),

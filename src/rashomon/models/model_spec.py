@@ -115,7 +115,7 @@ class ModelSpec:
             raise UserError(f"The model's temperature must be above 0, not {self.temperature}.")
         if not 0 <= self.dropout < 1:
             raise UserError(f"The model's dropout must be at least 0 and below 1, not {self.dropout}.")
-        if not self.widths or any(width < 1 or width % 2 == 0 for width in self.widths):
+        if not self.widths or any(not 1 <= w <= LARGEST_SIZE or w % 2 == 0 for w in self.widths):
             raise UserError(
                 f"The widths of the convolutions must be odd numbers such as 1 3 5, not {self.widths}."
             )

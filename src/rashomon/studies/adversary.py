@@ -62,16 +62,16 @@ class AdversarySweep(AttentionStudy):
     chapter: ClassVar[str | None] = ON_TRIAL
     order: ClassVar[int] = 90
 
-    lambdas: tuple[float, ...] = LAMBDAS
+    lambdas: tuple[float, ...] = LAMBDAS  # how much moving the attention weighs; one adversary each
     seeds: tuple[int, ...] = (1,)  # of the adversaries
     other_seeds: tuple[int, ...] = OTHER_SEEDS  # of ordinary models beside them; () leaves them out
-    uniform: bool = True
+    uniform: bool = True  # whether a model with uniform attention stands beside them
     search: Search | None = field(default_factory=Search)  # the per-instance adversary; None leaves it out
     instances: int = 500  # texts for the per-instance adversary
     floor: float = 0.4  # JSD above which the best F1 is reported
-    selection: SelectionSplit = "dev"
+    selection: SelectionSplit = "dev"  # the split that picks a model's epoch: dev, or test as some papers did
     training: TrainingSpec | None = None  # of the adversaries; None: what suits the model
-    reading: Reading | None = None
+    reading: Reading | None = None  # what of the attention is compared; None: heads, a transformer's mean
 
     @classmethod
     def for_audit(cls, asked: Ask) -> Study | None:

@@ -19,7 +19,7 @@ import pandas as pd
 
 from rashomon.data import Dataset
 from rashomon.drawing.tables import SummaryTable, figure_first
-from rashomon.errors import UserError
+from rashomon.errors import DoesNotFit, UserError
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions, Matrix, Plot, Series
 from rashomon.experiments.judging import counted, too_few
@@ -89,7 +89,7 @@ class Agreement(ExplanationStudy):
     title: ClassVar[str] = "Agreement between methods"
     order: ClassVar[int] = 10
 
-    measures: tuple[str, ...] = MEASURES
+    measures: tuple[str, ...] = MEASURES  # of agreement, by name (`rashomon list measures`)
 
     def fits(self, model: Model, data: Dataset) -> str | None:
         methods, _ = answerable(self.methods, model)
@@ -102,7 +102,7 @@ class Agreement(ExplanationStudy):
         heard = hear(context, self.ask, extra=(FLOOR,))
         methods = [m for m in heard[0].told.methods if m != FLOOR]
         if len(methods) < 2:
-            raise UserError(ONE_METHOD)
+            raise DoesNotFit(ONE_METHOD)
         instances = pd.concat([agreement_table(t, self.measures) for t in heard], ignore_index=True)
         summary = summarise_pairs(instances)
         main = headline(HEADLINE, self.measures)
@@ -171,7 +171,7 @@ def mean_by_example(instances: pd.DataFrame) -> dict[str, float]:
     return {str(key): float(value) for key, value in means.items()}
 
 
-def agreement(told: Explanations, measures: Sequence[str] = ("kendall", "pearson")) -> pd.DataFrame:
+def agreement(told: Explanations, measures: str | Sequence[str] = ("kendall", "pearson")) -> pd.DataFrame:
     """How much explanations that are already in hand agree.
 
     Args:
@@ -183,6 +183,11 @@ def agreement(told: Explanations, measures: Sequence[str] = ("kendall", "pearson
         A frame with a row for every measure and pair of methods: the mean over texts, its 95 % interval, n, the
         count of texts where the measure is undefined, and the standard deviation over texts.
     """
+    if not isinstance(told, Explanations):
+        raise UserError(
+            "Agreement is between explanations, as explain, Explanations.load and from_scores give them."
+        )
+    measures = (measures,) if isinstance(measures, str) else tuple(measures)
     check_measures(measures, "agreement")
     heard = from_stored(told)
     if len(heard[0].told.methods) < 2:

@@ -79,9 +79,9 @@ class Attefa(AttentionStudy):
     datasets: tuple[str, ...] = ()  # several datasets by name, instead of the subject's
     encoders: tuple[str, ...] = ()  # several encoders, instead of the subject's
     seeds: tuple[int, ...] = SEEDS  # of the adversaries; the subject's are those of the bases
-    selection: SelectionSplit = "dev"
+    selection: SelectionSplit = "dev"  # the split that picks a model's epoch: dev, or test as some papers did
     training: TrainingSpec | None = None  # of the adversaries; None: what suits the model
-    reading: Reading | None = None
+    reading: Reading | None = None  # what of the attention is compared; None: heads, a transformer's mean
 
     @classmethod
     def for_audit(cls, asked: Ask) -> Study | None:

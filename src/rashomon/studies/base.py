@@ -19,7 +19,7 @@ import pandas as pd
 from rashomon.data import Dataset
 from rashomon.drawing.notebook import finding_html
 from rashomon.drawing.tables import figure_first, table_text
-from rashomon.errors import UserError
+from rashomon.errors import DoesNotFit
 from rashomon.experiments.abilities import able_model
 from rashomon.experiments.figures import Figure
 from rashomon.experiments.judging import Rating
@@ -142,7 +142,7 @@ class Study(ABC):
         """Refuse what does not fit before any work is done."""
         reason = self.fits(able_model(context, self.base), context.data_of(self.base))
         if reason is not None:
-            raise UserError(reason)
+            raise DoesNotFit(reason)
 
     def needed_models(self) -> tuple[Subject, ...]:
         """The models that the study will ask the context for, so that all can be trained side by side first."""
@@ -202,9 +202,9 @@ class ExplanationStudy(Study):
 
     beside_stored: ClassVar[tuple[str, ...]] = ()  # fields of the subject that it needs even then
 
-    methods: tuple[str, ...] = METHODS
-    instances: int = 500
-    split: str = "test"
+    methods: tuple[str, ...] = METHODS  # whose explanations are studied (`rashomon list explainers`)
+    instances: int = 500  # how many texts are explained
+    split: str = "test"  # which split they are drawn from
     stored: str | None = None  # explanations made earlier or elsewhere (a Parquet file), instead of a model
 
     @classmethod

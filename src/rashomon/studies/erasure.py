@@ -47,8 +47,8 @@ class Erasure(ExplanationStudy):
     order: ClassVar[int] = 30
     beside_stored: ClassVar[tuple[str, ...]] = ("dataset", "checkpoint", "seeds")
 
-    fractions: tuple[float, ...] = ERASER_FRACTIONS
-    perturbation: Perturbation = "remove"
+    fractions: tuple[float, ...] = ERASER_FRACTIONS  # shares of a text's tokens that are erased or kept
+    perturbation: Perturbation = "remove"  # whether erased tokens are removed or masked
 
     def run(self, context: Context) -> Finding:
         if not self.fractions or not all(0 < fraction < 1 for fraction in self.fractions):

@@ -37,13 +37,8 @@ from rashomon.models.build import build_model, is_pretrained
 from rashomon.models.evaluator import predict, rows_of
 from rashomon.models.model_spec import ModelSpec
 from rashomon.models.tasks import LABEL
+from rashomon.runs.files import read_parquet, read_tensors, write_parquet, write_tensors
 from rashomon.runs.specifications import Plain
-from rashomon.runs.store import (
-    read_parquet,
-    read_tensors,
-    write_parquet,
-    write_tensors,
-)
 from rashomon.studies.base import ON_TRIAL, AttentionStudy, Finding, studies
 from rashomon.training.adversarial import ModelConsistentAdversary, Reading, outputs_of
 from rashomon.training.callbacks import Callback, Listener, RowsOf, callbacks
@@ -74,11 +69,11 @@ class GuidedMlp(AttentionStudy):
     guides: tuple[str, ...] = GUIDES  # of these four, and explainers by name
     seeds: tuple[int, ...] = (0, 1, 2)  # of the MLPs
     weight: float = 1e-3  # the adversary's lambda
-    adversary_seed: int = 1
-    selection: SelectionSplit = "dev"
+    adversary_seed: int = 1  # of the adversary whose attention guides
+    selection: SelectionSplit = "dev"  # the split that picks a model's epoch: dev, or test as some papers did
     adversary: TrainingSpec | None = None  # how the adversary is trained; None: what suits the model
-    training: TrainingSpec = MLP
-    reading: Reading | None = None
+    training: TrainingSpec = MLP  # of the guided MLPs
+    reading: Reading | None = None  # what of the attention is compared; None: heads, a transformer's mean
 
     def run(self, context: Context) -> Finding:
         for guide in self.guides:

@@ -37,9 +37,9 @@ class InstanceAdversary(AttentionStudy):
     order: ClassVar[int] = 70
 
     search: Search = field(default_factory=Search)
-    instances: int = 500
-    split: str = "test"
-    seed: int = 0
+    instances: int = 500  # how many texts are looked at
+    split: str = "test"  # which split they are drawn from
+    seed: int = 0  # of which texts are drawn, and of the search
 
     @classmethod
     def for_audit(cls, asked: Ask) -> Study | None:

@@ -15,7 +15,7 @@ import pandas as pd
 import torch
 
 from rashomon.data import Dataset, Example
-from rashomon.errors import UserError
+from rashomon.errors import DoesNotFit
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions
 from rashomon.experiments.subject import Subject
@@ -44,7 +44,7 @@ class Necessity(AttentionStudy):
     order: ClassVar[int] = 50
 
     subject: Subject = field(default_factory=lambda: Subject(seeds=(0, 1, 2)))
-    split: str = "test"
+    split: str = "test"  # which split the models are compared on
 
     @classmethod
     def for_audit(cls, asked: Ask) -> Study | None:
@@ -156,7 +156,7 @@ def _check_uniform(model: Model, example: Example) -> None:
     with evaluating(model), torch.inference_mode():
         layers = model(model.collate(model.encode([example]))).layers
     if layers is None or not all(map(is_uniform, layers)):
-        raise UserError("The self-attention of this network cannot be made uniform from outside.")
+        raise DoesNotFit("The self-attention of this network cannot be made uniform from outside.")
 
 
 def _summary(seeds: pd.DataFrame) -> pd.DataFrame:

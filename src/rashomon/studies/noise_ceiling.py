@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import pandas as pd
 
-from rashomon.errors import UserError
+from rashomon.errors import DoesNotFit, UserError
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions
 from rashomon.experiments.judging import Rating, counted, too_few
@@ -116,7 +116,7 @@ def _among_stored(heard: list[Testimony], notes: list[str]) -> list[pd.DataFrame
                 parts.append(self_comparison(turn, SAMPLING, *told))
     parts = [part for part in parts if len(part)]
     if not parts:
-        raise UserError(
+        raise DoesNotFit(
             "The noise ceiling compares a method with itself: stored explanations must hold the same texts "
             "explained twice, under two seeds or of two models that predict the same classes."
         )

@@ -46,10 +46,10 @@ class Permutation(AttentionStudy):
     chapter: ClassVar[str | None] = ON_TRIAL
     order: ClassVar[int] = 60
 
-    permutations: int = 100
-    instances: int = 500
-    split: str = "test"
-    seed: int = 0
+    permutations: int = 100  # of each text's attention
+    instances: int = 500  # how many texts are looked at
+    split: str = "test"  # which split they are drawn from
+    seed: int = 0  # of which texts are drawn, and of the permutations
 
     @classmethod
     def for_audit(cls, asked: Ask) -> Study | None:

@@ -16,7 +16,7 @@ import pandas as pd
 
 from rashomon.data import Dataset, Example
 from rashomon.data.rationales import has_rationale, marks_of, marks_of_tokens
-from rashomon.errors import UserError
+from rashomon.errors import DoesNotFit
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions
 from rashomon.experiments.judging import Ruling, against_chance
@@ -63,8 +63,10 @@ class Recovery(ExplanationStudy):
     order: ClassVar[int] = 40
     beside_stored: ClassVar[tuple[str, ...]] = ("dataset",)
 
-    measures: tuple[str, ...] = MEASURES
-    ranking: Literal["magnitude", "signed"] = "magnitude"
+    measures: tuple[str, ...] = MEASURES  # of recovery, by name (`rashomon list measures`)
+    ranking: Literal["magnitude", "signed"] = (
+        "magnitude"  # whether a strong score against the class counts as evidence
+    )
 
     def fits(self, model: Model, data: Dataset) -> str | None:
         drawn = (draw(data, self.split, self.instances, seed) for seed in self.subject.seeds)
@@ -85,7 +87,7 @@ class Recovery(ExplanationStudy):
             notes += why
             parts += [self._instances(testimony.seed, told) for told in _by_method(usable)]
         if not parts:
-            raise UserError(f"Recovery has nothing to use of {data.name}: {' '.join(dict.fromkeys(notes))}")
+            raise DoesNotFit(f"Recovery has nothing to use of {data.name}: {' '.join(dict.fromkeys(notes))}")
         instances = pd.concat(parts, ignore_index=True)
         summary = against_floor(instances)
         main = headline(HEADLINE, self.measures)

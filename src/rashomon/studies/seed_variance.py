@@ -13,7 +13,7 @@ from typing import ClassVar
 import pandas as pd
 
 from rashomon.data import Dataset
-from rashomon.errors import UserError
+from rashomon.errors import DoesNotFit
 from rashomon.experiments.attention_bins import bin_violins, by_bin, overall, with_bins
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions
@@ -40,7 +40,7 @@ class SeedVariance(AttentionStudy):
     order: ClassVar[int] = 80
 
     other_seeds: tuple[int, ...] = OTHER_SEEDS  # beside the subject's first, which is the base's
-    selection: SelectionSplit = "dev"
+    selection: SelectionSplit = "dev"  # the split that picks a model's epoch: dev, or test as some papers did
     reading: Reading | None = None  # None: each head of an attention layer, the mean of a transformer's heads
 
     @classmethod
@@ -64,7 +64,7 @@ class SeedVariance(AttentionStudy):
         trial = prepare(context, [self.base], self.reading)[0]
         others = other_models(context, trial, self.other_seeds)
         if others.empty:
-            raise UserError("Seed variance needs at least one seed besides the base's.")
+            raise DoesNotFit("Seed variance needs at least one seed besides the base's.")
         worst = _largest(others, trial)
         bins = by_bin(worst, "jsd")
         return self.finding(
