@@ -5,7 +5,14 @@ import pytest
 
 from rashomon.measures import curves
 from rashomon.measures.base import Floats
-from rashomon.measures.curves import bootstrap_area, height_at, normalised_area, points_between, shape_of
+from rashomon.measures.curves import (
+    bootstrap_area,
+    bounded,
+    height_at,
+    normalised_area,
+    points_between,
+    shape_of,
+)
 
 
 def test_areas_of_known_curves() -> None:
@@ -104,3 +111,15 @@ def test_the_height_of_a_curve_between_its_points_and_beyond() -> None:
     assert np.isnan(height_at(2.0, np.array([0.0, 1.0]), np.array([0.2, 0.4])))
     assert np.isnan(height_at(-1.0, np.array([0.0, 1.0]), np.array([0.2, 0.4])))
     assert height_at(0.5, np.array([1.0, 0.0, 0.0]), np.array([1.0, 0.5, 0.0])) == pytest.approx(0.75)
+
+
+def test_a_curve_is_bounded_by_whatever_goes_further_at_less_cost() -> None:
+    jsd, tvd = np.array([0.0, 0.2, 0.4]), np.array([0.05, 0.3, 0.2])
+    assert bounded(jsd, tvd).tolist() == [0.05, 0.2, 0.2]  # the second could have been the third
+    others = (np.array([0.3, 0.6]), np.array([0.1, 0.15]))
+    assert bounded(jsd, tvd, others).tolist() == [0.05, 0.1, 0.15]
+    nearer = (np.array([0.1]), np.array([0.0]))
+    assert bounded(jsd, tvd, nearer).tolist() == [0.0, 0.2, 0.2]  # it says nothing of greater distances
+    many = bounded(np.stack([jsd, jsd], 1), np.stack([tvd, 2 * tvd], 1), others)
+    assert many[:, 0].tolist() == [0.05, 0.1, 0.15]
+    assert many[:, 1].tolist() == [0.1, 0.1, 0.15]

@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Others = tuple[Floats, Floats]
 
 ENDS = 0.1  # of the range of JSD on either side: points there are the curve's ends and not its middle
 ROOM = 0.02  # an area this close to a half is that of a straight line, however sure one is of it
 NEAR = 0.05  # a sweep that spans less JSD than this says nothing about distant attention
 CHEAP = 0.02  # a whole curve that costs less TVD than this is flat, whatever its normalised shape
 NO_RANGE = 1e-9
+NOTHING: Others = (np.empty(0), np.empty(0))
 
 
 def normalised_area(jsd: Floats, tvd: Floats) -> float:
@@ -35,12 +37,31 @@ def _areas(jsd: Floats, tvd: Floats) -> Floats:
     return np.where(defined, np.trapezoid(y, x, axis=0), np.nan)
 
 
-def bootstrap_area(jsd: Floats, tvd: Floats, resamples: int = 1000, seed: int = 0) -> tuple[float, float]:
-    """A 95 % interval of the area over texts; ``jsd`` and ``tvd`` are [points, texts]."""
+def bounded(jsd: Floats, tvd: Floats, others: Others = NOTHING) -> Floats:
+    """The curve's TVD [points, ...] as far as anything found: the least of all points that attend at least as far away.
+
+    ``others`` are (JSD, TVD) [m] of what was found beside the curve. Who goes further at less cost can stop before.
+    """
+    far = np.concatenate([jsd, _beside(others[0], jsd)])
+    cost = np.concatenate([tvd, _beside(others[1], tvd)])
+    return np.stack([np.where(far >= place, cost, np.inf).min(0) for place in jsd])
+
+
+def _beside(values: Floats, like: Floats) -> Floats:
+    """Constants as further points of many curves."""
+    column = np.asarray(values, dtype=np.float64).reshape(-1, *[1] * (like.ndim - 1))
+    return np.broadcast_to(column, (len(column), *like.shape[1:]))
+
+
+def bootstrap_area(
+    jsd: Floats, tvd: Floats, others: Others = NOTHING, resamples: int = 1000, seed: int = 0
+) -> tuple[float, float]:
+    """A 95 % interval of the bounded curve's area over texts; ``jsd`` and ``tvd`` are [points, texts]."""
     texts = jsd.shape[1]
     drawn = np.random.default_rng(seed).multinomial(texts, np.full(texts, 1 / texts), size=resamples)
     shares = drawn.T / texts  # [texts, resamples]: how often a text was drawn
-    areas = _areas(jsd @ shares, tvd @ shares)
+    places = jsd @ shares
+    areas = _areas(places, bounded(places, tvd @ shares, others))
     defined = areas[np.isfinite(areas)]
     if not len(defined):
         return float("nan"), float("nan")

@@ -39,6 +39,7 @@ _ASPECTS = {
     "stability": "Agrees with itself?",
     "faithfulness": "Faithful under erasure?",
     "truth": "Finds the truth?",
+    "exclusiveness": "The only account?",
     "cost": "At what cost?",
 }
 _RATINGS = ("good", "mixed", "poor", "unknown")
