@@ -11,7 +11,7 @@ from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from rashomon.errors import UserError, unknown_name
+from rashomon.errors import DoesNotFit, UserError, unknown_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -233,4 +233,4 @@ def require_labels(examples: Sequence[Example], what: str) -> None:
     """Refuse examples without labels, for the parts that cannot do without."""
     missing = next((example.id for example in examples if example.label is None), None)
     if missing is not None:
-        raise UserError(f"{what} needs labels, and example {missing!r} has none.")
+        raise DoesNotFit(f"{what} needs labels, and example {missing!r} has none.")

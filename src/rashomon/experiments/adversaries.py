@@ -21,8 +21,8 @@ from rashomon.experiments.trials import StoredRows, Trial, instance_table
 from rashomon.models.base import Model, best_device
 from rashomon.models.build import build_model, is_pretrained, load_model
 from rashomon.models.model_spec import ModelSpec
+from rashomon.runs.files import read_parquet, write_parquet
 from rashomon.runs.specifications import Plain, content_hash
-from rashomon.runs.store import read_parquet, write_parquet
 from rashomon.training.adversarial import Adversary, Reading, distances
 from rashomon.training.callbacks import Callback, Listener, RowsOf, callbacks
 from rashomon.training.objectives import LOWER_IS_BETTER

@@ -29,8 +29,8 @@ from rashomon.models.attention import softmax
 from rashomon.models.base import Model, Output, best_device
 from rashomon.models.build import load_model
 from rashomon.models.evaluator import collect, rows_of
+from rashomon.runs.files import read_parquet, write_parquet
 from rashomon.runs.specifications import to_plain
-from rashomon.runs.store import read_parquet, write_parquet
 from rashomon.training.adversarial import attention_distance
 
 CHUNK = 128  # texts of one task

@@ -20,15 +20,15 @@ from torch import Tensor
 from rashomon.data import Dataset, Example
 from rashomon.data.batches import FIELDS, Batch, Encoding, Rows
 from rashomon.data.rationales import marks_of, marks_of_tokens
-from rashomon.errors import UserError
+from rashomon.errors import DoesNotFit
 from rashomon.experiments.context import Context
 from rashomon.experiments.subject import GIVEN, DatasetSpec, Subject
 from rashomon.models.base import Model, best_device
 from rashomon.models.build import load_model
 from rashomon.models.evaluator import rows_of
 from rashomon.models.tasks import LABEL, class_scores
+from rashomon.runs.files import read_json, read_tensors, write_json, write_tensors
 from rashomon.runs.specifications import Plain
-from rashomon.runs.store import read_json, read_tensors, write_json, write_tensors
 from rashomon.training.adversarial import (
     ATTENTION,
     PER_TOKEN,
@@ -114,7 +114,7 @@ def prepare(context: Context, subjects: Sequence[Subject], reading: Reading | No
     """Base models (each subject's first seed) and their outputs; what is missing is made side by side."""
     for subject in subjects:
         if subject.checkpoint is None and subject.model.weights not in LEARNED:
-            raise UserError(
+            raise DoesNotFit(
                 f"The attention is {subject.model.weights}, not learned: there is nothing to try."
             )
     bases = base_folders(context, subjects)
@@ -169,7 +169,7 @@ class _Preparation:
         on_evidence: dict[str, float] = {}
         for split in SPLITS:
             if not self.data[split]:
-                raise UserError(
+                raise DoesNotFit(
                     f"The {split} split of {self.data.name} is empty; a trial of attention needs it."
                 )
             encodings = model.encode(self.data[split])
@@ -215,7 +215,7 @@ def against_base(trial: Trial, model: Model, split: str = "test") -> pd.DataFram
     rows = trial.rows(split)
     own = rows_of(model, trial.data[split])
     if not torch.equal(own.whole.mask, rows.whole.mask):
-        raise UserError(
+        raise DoesNotFit(
             "The models cut the texts into different tokens, so their attentions cannot be compared."
         )
     base = {name: rows.whole.extras[name] for name in (PROBABILITIES, ATTENTION)}

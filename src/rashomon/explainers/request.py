@@ -7,7 +7,7 @@ from numbers import Integral
 from typing import Any, TypeAlias, get_args
 
 from rashomon.data.batches import Encoding
-from rashomon.errors import UserError, unknown_name
+from rashomon.errors import DoesNotFit, UserError, unknown_name
 from rashomon.explainers.base import Explainer, make_explainer
 from rashomon.models.base import Model
 from rashomon.models.tasks import Space
@@ -29,7 +29,7 @@ def chosen_explainers(model: Model, methods: Method | Iterable[Method]) -> list[
         raise UserError("Name at least one method.")
     for explainer in asked.values():
         if reason := explainer.refusal(model):
-            raise UserError(f"{explainer.label} cannot explain this model: {reason}.")
+            raise DoesNotFit(f"{explainer.label} cannot explain this model: {reason}.")
     return list(asked.values())
 
 

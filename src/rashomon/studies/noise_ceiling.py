@@ -12,16 +12,17 @@ from typing import ClassVar
 
 import pandas as pd
 
-from rashomon.errors import UserError
+from rashomon.errors import DoesNotFit, UserError
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions
 from rashomon.experiments.judging import Rating, counted, too_few
 from rashomon.experiments.repeats import REPEATED, SAMPLING, on_fewer_texts, sampled_again, self_comparison
 from rashomon.experiments.subject import Subject
-from rashomon.experiments.summaries import Row, number, ranked_rows, spread_by_method, summarise_by
+from rashomon.experiments.summaries import Row, ranked_rows, spread_by_method, summarise_by
 from rashomon.experiments.testimony import Ask, Testimony, hear, samples, warnings_of
 from rashomon.explainers import Explanations
 from rashomon.studies.base import ExplanationStudy, Finding, Judgement, Study, studies
+from rashomon.wording import with_interval
 
 MODEL = "another model seed"
 STABLE, SHAKY = 0.8, 0.5  # tau of a method with itself
@@ -116,7 +117,7 @@ def _among_stored(heard: list[Testimony], notes: list[str]) -> list[pd.DataFrame
                 parts.append(self_comparison(turn, SAMPLING, *told))
     parts = [part for part in parts if len(part)]
     if not parts:
-        raise UserError(
+        raise DoesNotFit(
             "The noise ceiling compares a method with itself: stored explanations must hold the same texts "
             "explained twice, under two seeds or of two models that predict the same classes."
         )
@@ -177,7 +178,9 @@ def _verdict(summary: pd.DataFrame) -> str:
     words = []
     for against, group in summary.groupby("against", sort=False):
         if rows := ranked_rows(group):
-            words.append(f"under {against} the least stable is {rows[0]['method']} at {number(rows[0])}")
+            words.append(
+                f"under {against} the least stable is {rows[0]['method']} at {with_interval(rows[0])}"
+            )
     if not words:
         return "Agreement of the methods with themselves is undefined on every text."
     return f"Agreement of each method with itself (Kendall tau): {'; '.join(words)}."

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from rashomon.data.example import Dataset, Example, require_dataset, require_labels
-from rashomon.errors import UserError, unknown_name
+from rashomon.errors import DoesNotFit, UserError, unknown_name
 from rashomon.models.base import Model
 from rashomon.models.build import is_pretrained
 from rashomon.models.evaluator import rows_of, scores_of
@@ -43,7 +43,7 @@ def training_run(
 
     for split in ("train", "dev"):
         if not data[split]:
-            raise UserError(f"The {split} split of {data.name} is empty.")
+            raise DoesNotFit(f"The {split} split of {data.name} is empty.")
         require_targets(data, split, f"Training on {data.name}")
     if task_of(data) is SPAN and training.select not in (*SPAN.figures, "loss", "train-loss"):
         training = replace(training, select="f1")  # the figures of classes are not those of answers
@@ -127,4 +127,4 @@ def require_targets(data: Dataset, split: str, what: str) -> None:
         return
     missing: Example | None = next((example for example in data[split] if not example.answers), None)
     if missing is not None:
-        raise UserError(f"{what} needs answers, and question {missing.id!r} has none.")
+        raise DoesNotFit(f"{what} needs answers, and question {missing.id!r} has none.")
