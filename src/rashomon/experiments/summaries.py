@@ -51,7 +51,8 @@ def summary_of(instances: pd.DataFrame, value: str, bounds: tuple[float, float] 
 
 def _row(summary: Summary) -> Row:
     row = asdict(summary)
-    return {**row, "interval": row.pop("kind")}
+    kind = row.pop("kind")
+    return {**row, "interval": kind}
 
 
 def summarise_by(instances: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
