@@ -21,7 +21,7 @@ Key = Annotated[str, typer.Argument(help="The run's key, or as much of it as is 
 def list_runs(store: StoreOptions, output: OutputOptions) -> None:
     """List every run, the newest first, unfinished ones included."""
     printer = Printer(output)
-    kept = store.context().store
+    kept = store.runs()
     infos = kept.list()
     printer.table(
         f"{len(infos)} runs in {kept.root}",
@@ -45,7 +45,7 @@ def list_runs(store: StoreOptions, output: OutputOptions) -> None:
 def show_run(key: Key, store: StoreOptions, output: OutputOptions) -> None:
     """Show what a run was made from and what it holds."""
     printer = Printer(output)
-    info = store.context().store.show(key)
+    info = store.runs().show(key)
     document = _plain(info) | {"files": sorted(str(f.relative_to(info.path)) for f in info.path.rglob("*"))}
     if printer.for_people:
         import json
@@ -59,7 +59,7 @@ def show_run(key: Key, store: StoreOptions, output: OutputOptions) -> None:
 def remove_run(key: Key, store: StoreOptions, output: OutputOptions) -> None:
     """Remove a run from the store."""
     printer = Printer(output)
-    info = store.context().store.remove(key)
+    info = store.runs().remove(key)
     printer.plain(f"removed {info.kind} {info.key} ({size(info.bytes)})")
     printer.document({"removed": info.key})
 
@@ -72,7 +72,7 @@ def verify_runs(store: StoreOptions, output: OutputOptions) -> None:
     Nothing is changed: a damaged run is made again when it is next asked for.
     """
     printer = Printer(output)
-    kept = store.context().store
+    kept = store.runs()
     infos = list(kept.verify())
     spoilt = [info for info in infos if info.damage]
     if spoilt:
@@ -101,7 +101,7 @@ def clean_runs(
     An unfinished run would be gone on with by the command that began it, so nothing is deleted without --yes.
     """
     printer = Printer(output)
-    kept = store.context().store
+    kept = store.runs()
     found = kept.leftovers()
     printer.table(
         f"Leftovers in {kept.root}",

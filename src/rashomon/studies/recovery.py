@@ -63,9 +63,7 @@ class Recovery(ExplanationStudy):
     beside_stored: ClassVar[tuple[str, ...]] = ("dataset",)
 
     measures: tuple[str, ...] = MEASURES  # of recovery, by name (`rashomon list measures`)
-    ranking: Literal["magnitude", "signed"] = (
-        "magnitude"  # whether a strong score against the class counts as evidence
-    )
+    ranking: Literal["magnitude", "signed"] = "magnitude"  # whether scores against the class count
 
     def fits(self, model: Model, data: Dataset) -> str | None:
         drawn = (draw(data, self.split, self.instances, seed) for seed in self.subject.seeds)
