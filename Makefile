@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help setup browser demo test lint format docs replicate benchmark mutants clean
+.PHONY: help setup browser demo test lint format docs replicate benchmark mutants kills clean
 
 help:            ## what can be made
 	@grep -hE '^[a-z]+: .*##|^[a-z]+: +##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -49,6 +49,9 @@ benchmark: $(READY) ## ratios to the peers, each in one run
 
 mutants: $(READY) ## would the tests notice a changed operator? (an hour; single files: benchmarks/mutants.py)
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/mutants.py --all --sample 60
+
+kills: $(READY)  ## 200 SIGKILLs at random moments, and whether the numbers stay the same
+	OMP_NUM_THREADS=1 $(BIN)/python scripts/kills.py --kills 200
 
 clean:           ## remove what was made
 	rm -rf $(VENV) rashomon-report site build dist src/*.egg-info

@@ -10,7 +10,7 @@ import pytest
 
 from rashomon.audits.auditing import AuditSettings, run_audit
 from rashomon.cli.main import run
-from rashomon.errors import DoesNotFit, UserError
+from rashomon.errors import Caution, DoesNotFit, UserError
 from rashomon.experiments.context import Context
 from rashomon.experiments.testimony import Ask
 from rashomon.studies.base import in_order
@@ -92,3 +92,16 @@ def test_a_full_disk_is_one_sentence_and_not_code_0(
         assert not (tmp_path / "out").exists()
     assert run(words) == 0
     assert (tmp_path / "out" / "report.html").is_file()
+
+
+def test_cautions_reach_the_report(context: Context) -> None:
+    settings = AuditSettings(
+        subject_in(context), METHODS, 4, without=tuple(name for name in STUDIES if name != "agreement")
+    )
+    first = run_audit(context, settings)
+    stored = next(context.store.root.glob("explanations/*/explanations.parquet"))
+    stored.write_bytes(stored.read_bytes()[:-1])
+    with pytest.warns(Caution, match="was damaged"):
+        again = run_audit(context, settings)
+    assert sum("was damaged (explanations.parquet has" in warning for warning in again.warnings) == 1
+    assert again.findings[0].tables["summary"].equals(first.findings[0].tables["summary"])
