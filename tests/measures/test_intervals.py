@@ -101,6 +101,23 @@ def test_texts_that_some_seeds_share_by_brute_force() -> None:
     assert (found.seeds.tolist(), found.texts.tolist()) == ([3], [9])
 
 
+def test_one_text_in_common_by_hand() -> None:
+    values = np.array([[1.0, 5.0, np.nan], [np.nan, 8.0, 2.0]])
+    found = intervals.standard_errors(values[:, :, None])
+    between, shared = (5.0 - 3.0) ** 2 / 2 / 2, 2.0 * 3.0 / (2 * 2 - 2 - 2 + 1)
+    assert float(found.error[0]) == pytest.approx(math.sqrt(between + shared))
+
+
+def test_a_seed_without_values_counts_for_nothing() -> None:
+    rng = np.random.default_rng(7)
+    values = rng.normal(size=(3, 10, 1)) + 2 * rng.normal(size=(1, 10, 1))
+    alone = intervals.standard_errors(values)
+    more = intervals.standard_errors(np.concatenate([values, np.full((2, 10, 1), np.nan)]))
+    assert (more.error[0], more.freedom[0], more.seeds[0]) == pytest.approx(
+        (alone.error[0], alone.freedom[0], 3)
+    )
+
+
 def test_the_covariance_of_partly_shared_texts_is_unbiased() -> None:
     rng = np.random.default_rng(3)
     values = 1.5 * rng.normal(size=(1, 8, 20_000)) + rng.normal(size=(2, 8, 20_000))

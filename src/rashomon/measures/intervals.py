@@ -79,13 +79,11 @@ def standard_errors(values: Floats) -> Errors:
     seeds, texts = present.sum(0), defined.any(0).sum(0)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.where(present, means, 0.0).sum(0) / seeds
-        between = np.where(present, (means - mean) ** 2, 0.0).sum(0) / (seeds - 1) / seeds
-        between = np.where(seeds > 1, between, 0.0)
+        other_seeds, other_texts = np.maximum(seeds - 1, 1), np.maximum(texts - 1, 1)  # one has no spread
+        between = np.where(present, (means - mean) ** 2, 0.0).sum(0) / other_seeds / seeds
         shared = _shared(values, means, defined)
         damped = np.where(seeds > 1, (seeds - 1) / (seeds + 1), 1.0) * shared
-        of_seeds = np.where(seeds > 1, between**2 / (seeds - 1), 0.0)
-        of_texts = np.where(texts > 1, damped**2 / (texts - 1), 0.0)
-        freedom = (between + damped) ** 2 / (of_seeds + of_texts)
+        freedom = (between + damped) ** 2 / (between**2 / other_seeds + damped**2 / other_texts)
     inner = np.where(seeds > 1, means[:, None], values)
     known = np.isfinite(inner)
     lowest = inner.min((0, 1), initial=np.inf, where=known)
