@@ -20,7 +20,7 @@ def test_bins_have_the_papers_edges() -> None:
     sharpness = [0.1, 0.25, 0.4, 0.5, 0.74, 0.75, 1.0]
     table = pd.DataFrame(
         {"max_attention": sharpness, "label": [0, 1] * 3 + [0], "jsd": np.arange(7.0), "seed": 0}
-    )
+    ).assign(example=list("abcdefg"))
     binned = with_bins(table, ["no", "yes"])
     assert binned["bin"].tolist() == ["0-.25", ".25-.5", ".25-.5", ".5-.75", ".5-.75", ".75-1", ".75-1"]
     summary = by_bin(binned, "jsd")

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 
 from rashomon.audits.record import MethodVerdict
 from rashomon.experiments.judging import Rating
-from rashomon.experiments.summaries import capitalised
 from rashomon.studies.base import Finding, Judgement
+from rashomon.wording import capitalised, milliseconds
 
 QUICK, SLOW = 0.1, 2.0  # seconds a text
 COST = "cost"
@@ -48,8 +48,7 @@ def _cost(method: str, costs: Mapping[str, float]) -> Judgement:
         return Judgement(method, COST, "unknown", "not timed", "undefined")
     rating: Rating = "good" if seconds < QUICK else "mixed" if seconds < SLOW else "poor"
     words = {"good": "quick", "mixed": "takes a moment", "poor": "slow"}[rating]
-    told = f"{seconds * 1000:.{0 if seconds >= 0.01 else 1}f} ms a text"
-    return Judgement(method, COST, rating, words, told)
+    return Judgement(method, COST, rating, words, f"{milliseconds(seconds)} a text")
 
 
 def overall(judged: Sequence[MethodVerdict], findings: Sequence[Finding]) -> str:

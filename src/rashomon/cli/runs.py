@@ -10,6 +10,7 @@ import typer
 from rashomon.cli.groups import takes
 from rashomon.cli.options import OutputOptions, StoreOptions
 from rashomon.cli.output import Printer
+from rashomon.wording import size
 
 app = typer.Typer(help="List, show, verify and remove finished work.", no_args_is_help=True)
 Key = Annotated[str, typer.Argument(help="The run's key, or as much of it as is unambiguous.")]
@@ -30,7 +31,7 @@ def list_runs(store: StoreOptions, output: OutputOptions) -> None:
                 info.key,
                 info.kind,
                 info.created,
-                _size(info.bytes),
+                size(info.bytes),
                 "damaged" if info.damage else "finished" if info.finished else "unfinished",
             )
             for info in infos
@@ -59,7 +60,7 @@ def remove_run(key: Key, store: StoreOptions, output: OutputOptions) -> None:
     """Remove a run from the store."""
     printer = Printer(output)
     info = store.context().store.remove(key)
-    printer.plain(f"removed {info.kind} {info.key} ({_size(info.bytes)})")
+    printer.plain(f"removed {info.kind} {info.key} ({size(info.bytes)})")
     printer.document({"removed": info.key})
 
 
@@ -77,8 +78,8 @@ def verify_runs(store: StoreOptions, output: OutputOptions) -> None:
     if spoilt:
         rows = [(info.key, info.kind, wrong) for info in spoilt for wrong in info.damage]
         printer.table(f"Damaged runs in {kept.root}", ["key", "kind", "what is wrong"], rows)
-    size = _size(sum(info.bytes for info in infos))
-    printer.plain(f"{len(infos)} finished runs ({size}) verified, {len(spoilt)} damaged.")
+    total = size(sum(info.bytes for info in infos))
+    printer.plain(f"{len(infos)} finished runs ({total}) verified, {len(spoilt)} damaged.")
     damaged = [{"kind": i.kind, "key": i.key, "path": str(i.path), "damage": i.damage} for i in spoilt]
     printer.document({"verified": len(infos), "damaged": damaged})
     if spoilt:
@@ -105,24 +106,16 @@ def clean_runs(
     printer.table(
         f"Leftovers in {kept.root}",
         ["run", "what", "size"],
-        [(leftover.name, leftover.what, _size(leftover.bytes)) for leftover in found],
+        [(leftover.name, leftover.what, size(leftover.bytes)) for leftover in found],
     )
-    size = sum(leftover.bytes for leftover in found)
+    total = sum(leftover.bytes for leftover in found)
     if yes:
         kept.delete(found)
     done = "deleted." if yes else "could be deleted: run it again with --yes." if found else "to delete."
-    printer.plain(f"{len(found)} leftovers, {_size(size)}, {done}")
+    printer.plain(f"{len(found)} leftovers, {size(total)}, {done}")
     leftovers = [{"name": entry.name, "what": entry.what, "bytes": entry.bytes} for entry in found]
-    printer.document({"leftovers": leftovers, "bytes": size, "deleted": yes})
+    printer.document({"leftovers": leftovers, "bytes": total, "deleted": yes})
 
 
 def _plain(info: Any) -> dict[str, Any]:
     return {name: str(v) if name in ("path", "created") else v for name, v in asdict(info).items()}
-
-
-def _size(size: float) -> str:
-    for unit in ("B", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}"
-        size /= 1000
-    return f"{size:.1f} GB"

@@ -26,7 +26,7 @@ from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Plot, Series
 from rashomon.experiments.instance_search import IN_AUDITS, Search, refusal, search_all
 from rashomon.experiments.subject import Subject
-from rashomon.experiments.summaries import summary_row
+from rashomon.experiments.summaries import summary_of
 from rashomon.experiments.testimony import Ask, draw
 from rashomon.experiments.trials import (
     OTHER_SEEDS,
@@ -38,11 +38,13 @@ from rashomon.experiments.trials import (
     selecting,
 )
 from rashomon.measures.classification import f1
-from rashomon.measures.curves import bootstrap_area, height_at, normalised_area, shape_of
+from rashomon.measures.curves import bootstrap_area, height_at, normalised_area, points_between, shape_of
+from rashomon.measures.divergence import LN2
 from rashomon.models.build import is_pretrained
 from rashomon.studies.base import ON_TRIAL, AttentionStudy, Finding, Study, audited_adversary, studies
 from rashomon.training.adversarial import PUBLISHED_SCALE, ModelConsistentAdversary, Reading
 from rashomon.training.settings import TrainingSpec
+from rashomon.wording import decimal, interval_words, with_interval
 
 SAME_F1 = 0.03  # an adversary this close to the base predicts as well
 LAMBDAS = (0.0, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 0.1, 1.0)
@@ -205,8 +207,7 @@ def _points(instances: pd.DataFrame, trial: Trial) -> pd.DataFrame:
 
 def _point(kind: str, weight: float, label: str, part: pd.DataFrame, trial: Trial) -> dict[str, Any]:
     by_seed = [group for _, group in part.groupby("seed")]
-    changed = summary_row([group["tvd"].to_numpy() for group in by_seed])
-    moved = summary_row([group["jsd"].to_numpy() for group in by_seed])
+    changed, moved = summary_of(part, "tvd", (0.0, 1.0)), summary_of(part, "jsd", (0.0, LN2))
     scores = [_f1(group, trial) for group in by_seed] if label == "all" and kind != "instance" else []
     row: dict[str, Any] = {
         "kind": kind,
@@ -218,6 +219,7 @@ def _point(kind: str, weight: float, label: str, part: pd.DataFrame, trial: Tria
         "f1": float(np.mean(scores)) if scores else np.nan,
         "halved_tvd": changed["mean"] * PUBLISHED_SCALE,
     }
+    row["interval"] = moved["interval"]
     for figure, summary in (("tvd", changed), ("jsd", moved)):
         row |= {figure: summary["mean"]}
         row |= {f"{figure}_{name}": summary[name] for name in ("std", "low", "high")}
@@ -242,8 +244,9 @@ def _curve(points: pd.DataFrame, instances: pd.DataFrame) -> pd.DataFrame:
         area = normalised_area(mine["jsd"].to_numpy(), mine["tvd"].to_numpy())
         low, high = bootstrap_area(moved, changed)
         row = {"class": label, "points": len(mine), "n": moved.shape[1], "area": area}
-        ranges = (float(np.ptp(mine[figure].to_numpy())) for figure in ("tvd", "jsd"))
-        row |= {"low": low, "high": high, "shape": shape_of(low, high, *ranges)}
+        places = mine["jsd"].to_numpy(), mine["tvd"].to_numpy()
+        row |= {"between": points_between(places[0]), "low": low, "high": high, "interval": "95 %"}
+        row["shape"] = shape_of(low, high, *places)
         row |= {"least_tvd": mine["tvd"].min(), "most_tvd": mine["tvd"].max(), "most_jsd": mine["jsd"].max()}
         rows.append(row | _under(points, mine, label))
     return pd.DataFrame(rows)
@@ -285,7 +288,8 @@ def _figures(points: pd.DataFrame) -> tuple[Plot, ...]:
                 "distance of attention from the base (JSD, at most ln 2)",
                 "distance of predictions (TVD)",
                 tuple(series),
-                "Lower and further right is a better adversary. Means over texts; the band is their 95 % interval.",
+                "Lower and further right is a better adversary. Means over texts; the band is their "
+                f"{interval_words(of_class['interval'])}.",
             )
         )
     return tuple(plots)
@@ -303,9 +307,10 @@ def _verdict(points: pd.DataFrame, curve: pd.DataFrame, best: pd.DataFrame, floo
         "concave": "the curve is concave: already small moves of attention cost predictions",
         "flat": "the curve is flat: moving attention costs next to nothing",
         "undecided": "the texts do not decide whether the curve is convex or concave",
-        "undefined": "the curve has too few points or no range to have a shape",
+        "straight": "the curve is straight: attention moves in proportion to what it costs",
+        "undefined": "the curve has no points between its ends, or no range, and so no shape",
     }[str(row["shape"])]
-    area = "" if np.isnan(row["area"]) else f" (area {row['area']:.2f} [{row['low']:.2f}, {row['high']:.2f}])"
+    area = "" if np.isnan(row["area"]) else f" (area {with_interval({**row, 'mean': row['area']})})"
     if best.empty and not points["lambda"].max() > 0:
         found = "no lambda above 0 asked the adversary to move attention"
     elif best.empty:
@@ -316,15 +321,15 @@ def _verdict(points: pd.DataFrame, curve: pd.DataFrame, best: pd.DataFrame, floo
     else:
         found = _found(best.iloc[0])
     seeds = points[(points["kind"] == "seed") & (points["class"] == "all")]
-    normal = f"; other seeds alone move it by {seeds['jsd'].mean():.2f}" if len(seeds) else ""
+    normal = f"; other seeds alone move it by {decimal(seeds['jsd'].mean())}" if len(seeds) else ""
     return f"{found[0].upper()}{found[1:]}; {shape}{area}{normal}."
 
 
 def _found(best: pd.Series[Any]) -> str:
-    told = f"JSD {best['jsd']:.2f}, TVD {best['tvd']:.3f}"
+    told = f"JSD {decimal(best['jsd'])}, TVD {decimal(best['tvd'], 3)}"
     if np.isnan(best["base_f1"]) or np.isnan(best["f1"]):
         return f"an adversary attends elsewhere ({told}; how well it predicts needs labels)"
-    told = f"F1 {best['f1']:.3f} (base {best['base_f1']:.3f}), {told}"
+    told = f"F1 {decimal(best['f1'], 3)} (base {decimal(best['base_f1'], 3)}), {told}"
     if best["base_f1"] - best["f1"] <= SAME_F1:
         return (
             f"an adversary attends elsewhere and predicts as well ({told}), so the base's attention is not the "

@@ -16,7 +16,7 @@ attend apart are a proof that there is another attention, so they are set agains
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, ClassVar
 
@@ -34,11 +34,11 @@ from rashomon.experiments.adversaries import (
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions
 from rashomon.experiments.subject import DatasetSpec, Subject
-from rashomon.experiments.summaries import number, summary_row
+from rashomon.experiments.summaries import summary_row
 from rashomon.experiments.testimony import Ask
 from rashomon.experiments.trials import SelectionSplit, Trial, prepare, selecting
 from rashomon.measures.divergence import LN2, attefa_score, tvd
-from rashomon.measures.significance import holm_bonferroni, permutation_test, summarise
+from rashomon.measures.significance import holm_bonferroni, permutation_test
 from rashomon.models.build import is_pretrained
 from rashomon.models.model_spec import ModelSpec
 from rashomon.studies.base import ON_TRIAL, AttentionStudy, Finding, Study, audited_adversary, studies
@@ -52,6 +52,7 @@ from rashomon.training.adversarial import (
 )
 from rashomon.training.settings import TrainingSpec
 from rashomon.training.train import default_training
+from rashomon.wording import decimal, with_interval
 
 SEEDS = (10, 50, 257, 500231, 100078, 12504, 90754789, 8988812, 2)
 AUDITED_SEEDS = SEEDS[:2]
@@ -153,7 +154,7 @@ class Attefa(AttentionStudy):
             if accuracy is not None and accuracy < chance + 0.1:
                 where = f"{trial.data.name} with {trial.subject.describe()}"
                 found.append(
-                    f"The base model of {where} is hardly better than chance (accuracy {accuracy:.2f})."
+                    f"The base model of {where} is hardly better than chance (accuracy {decimal(accuracy)})."
                 )
         return tuple(found)
 
@@ -212,7 +213,7 @@ def _by_base(seeds: pd.DataFrame, trials: Sequence[Trial], pairs: pd.DataFrame) 
             shares = list(trial.on_evidence.values())
             row |= {"on_evidence": float(np.mean(shares)), "least_class": min(shares)}
         own = _rows_where(seeds, where | {"base": base})
-        row |= asdict(summarise(own["attefa"].to_numpy()))
+        row |= summary_row([own["attefa"].to_numpy()], bounds=(0.0, 1.0))
         if len(pairs):
             alike = _rows_where(pairs, where)
             alike = alike[(alike["base"] == base) | (alike["other"] == base)].sort_values("attefa")
@@ -227,7 +228,8 @@ def _summary(seeds: pd.DataFrame, bases: pd.DataFrame, trials: Sequence[Trial]) 
     for trial in {(trial.data.name, trial.subject.describe()): trial for trial in trials}.values():
         where = {"dataset": trial.data.name, "encoder": trial.subject.describe()}
         group, own = _rows_where(seeds, where), _rows_where(bases, where)
-        score = summary_row([part["attefa"].to_numpy() for _, part in group.groupby("base", sort=False)])
+        by_base = [part["attefa"].to_numpy() for _, part in group.groupby("base", sort=False)]
+        score = summary_row(by_base, bounds=(0.0, 1.0))  # adversaries of one base share its luck
         row: dict[str, Any] = where | {"bases": len(own), **score}
         row |= {"gave_up": group["gave_up"].mean(), "base_f1": own["f1"].mean()}
         if "on_evidence" in own:
@@ -273,15 +275,15 @@ def _verdict(summary: pd.DataFrame) -> str:
         over = (
             f"{low['n']} seeds" if low["bases"] == 1 else f"{low['bases']} bases and {low['n']} adversaries"
         )
-        told = f"{_words(low)}: AtteFa is {number(low)} over {over} ({_where(low)}, JSD {low['jsd']:.2f})"
+        told = f"{_words(low)}: AtteFa is {with_interval(low)} over {over} ({_where(low)}, JSD {decimal(low['jsd'])})"
     else:
         words = _words(low)
         constant = (
             ", where most adversaries gave up and call nearly every text the same" if _gave_up(high) else ""
         )
         told = (
-            f"Attention is hardest to move with {_where(high)} (AtteFa {number(high)}{constant}) and easiest with "
-            f"{_where(low)} ({number(low)}). There, {words[0].lower()}{words[1:]}"
+            f"Attention is hardest to move with {_where(high)} (AtteFa {with_interval(high)}{constant}) and "
+            f"easiest with {_where(low)} ({with_interval(low)}). There, {words[0].lower()}{words[1:]}"
         )
     return f"{told}{_refuted(rows)}."
 
@@ -299,7 +301,7 @@ def _refuted(rows: Sequence[Mapping[str, Any]]) -> str:
     row = min(found, key=lambda row: float(row["another_base"]))
     return (
         f"; but with {_where(row)} two ordinary models that differ in the seed alone reach "
-        f"{row['another_base']:.2f}: another attention exists, and the adversaries did not find it"
+        f"{decimal(row['another_base'])}: another attention exists, and the adversaries did not find it"
     )
 
 

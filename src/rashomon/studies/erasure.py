@@ -19,7 +19,7 @@ from rashomon.errors import UserError
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Plot, Series
 from rashomon.experiments.judging import Ruling, against_chance
-from rashomon.experiments.summaries import FLOOR, Row, against_floor, number, ranked_rows
+from rashomon.experiments.summaries import FLOOR, Row, against_floor, ranked_rows
 from rashomon.experiments.testimony import Ask, Testimony, hear, is_signed, warnings_of
 from rashomon.explainers import Engine, Explanation, Explanations
 from rashomon.explainers.engine import Perturbation
@@ -29,6 +29,7 @@ from rashomon.measures.base import Floats, Ragged
 from rashomon.measures.erasure import ERASER_FRACTIONS, comprehensiveness, sufficiency, top_masks
 from rashomon.models.base import Model
 from rashomon.studies.base import ExplanationStudy, Finding, Judgement, studies
+from rashomon.wording import with_interval
 
 FLOORS = (FLOOR, "trivial")
 FAITHFUL_SHARE = 0.7  # of the best method's comprehensiveness
@@ -203,9 +204,9 @@ def judgements(summary: pd.DataFrame) -> tuple[Judgement, ...]:
     tests = int(summary["p_holm"].notna().sum())
     judged = []
     for method in methods:
-        told = f"comprehensiveness {number(gone[method])}"
-        told += f", {number(floor)} for a random order" if floor else ""
-        told += f"; sufficiency {number(kept[method])}" if method in kept else ""
+        told = f"comprehensiveness {with_interval(gone[method])}"
+        told += f", {with_interval(floor)} for a random order" if floor else ""
+        told += f"; sufficiency {with_interval(kept[method])}" if method in kept else ""
         ruling = _ruling(gone[method], floor, best, tests, told)
         if ruling is not None:
             judged.append(Judgement(method, "faithfulness", *ruling))
@@ -237,14 +238,15 @@ def _verdict(summary: pd.DataFrame) -> str:
         return "No method was tested."
     best, worst = rows[-1], rows[0]
     if len(rows) == 1:
-        return f"Erasing the top tokens of {best['method']} costs {number(best)} of the prediction's probability."
+        cost = with_interval(best)
+        return f"Erasing the top tokens of {best['method']} costs {cost} of the prediction's probability."
     floor = ranked_rows(gone[gone["method"] == FLOOR])
-    against = f", against {number(floor[0])} for a random order" if floor else ""
+    against = f", against {with_interval(floor[0])} for a random order" if floor else ""
     beaten = sum(row["p_holm"] < 0.05 for row in rows)
     tail = f" {beaten} of {len(rows)} methods beat the random order." if floor else ""
     return (
-        f"Erasing the top tokens costs the prediction most under {best['method']} ({number(best)}) and least "
-        f"under {worst['method']} ({number(worst)}){against}.{tail}"
+        f"Erasing the top tokens costs the prediction most under {best['method']} ({with_interval(best)}) and least "
+        f"under {worst['method']} ({with_interval(worst)}){against}.{tail}"
     )
 
 

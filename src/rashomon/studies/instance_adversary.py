@@ -17,12 +17,13 @@ from rashomon.data import Dataset
 from rashomon.experiments.attention_bins import bin_violins, by_bin, overall, with_bins
 from rashomon.experiments.context import Context
 from rashomon.experiments.instance_search import IN_AUDITS, Search, refusal, search_all
-from rashomon.experiments.summaries import number
+from rashomon.experiments.summaries import Row
 from rashomon.experiments.testimony import Ask, draw
 from rashomon.experiments.trials import base_folders
 from rashomon.measures.divergence import LN2
 from rashomon.models.base import Model
 from rashomon.studies.base import ON_TRIAL, AttentionStudy, Finding, Study, studies
+from rashomon.wording import percent, with_interval
 
 
 @studies.register("instance-adversary")
@@ -75,7 +76,7 @@ class InstanceAdversary(AttentionStudy):
         )
 
 
-def _verdict(row: dict[str, float], tolerance: float, texts: int) -> str:
+def _verdict(row: Row, tolerance: float, texts: int) -> str:
     tried = row["n"] + row["undefined"]
     found = row["n"] / tried
     if found < 0.5:
@@ -85,8 +86,8 @@ def _verdict(row: dict[str, float], tolerance: float, texts: int) -> str:
     else:
         words = "Even taken text by text, the search could not move attention far without changing the output"
     return (
-        f"{words}: JSD {number(row)} of at most ln 2 with an output within {tolerance:g} "
-        f"({texts} texts, none found for {1 - found:.0%}); no model need be able to produce them."
+        f"{words}: JSD {with_interval(row)} of at most ln 2 with an output within {tolerance:g} "
+        f"({texts} texts, none found for {percent(1 - found)}); no model need be able to produce them."
     )
 
 

@@ -18,10 +18,11 @@ from rashomon.experiments.figures import Distributions
 from rashomon.experiments.judging import Rating, counted, too_few
 from rashomon.experiments.repeats import REPEATED, SAMPLING, on_fewer_texts, sampled_again, self_comparison
 from rashomon.experiments.subject import Subject
-from rashomon.experiments.summaries import Row, number, ranked_rows, spread_by_method, summarise_by
+from rashomon.experiments.summaries import Row, ranked_rows, spread_by_method, summarise_by
 from rashomon.experiments.testimony import Ask, Testimony, hear, samples, warnings_of
 from rashomon.explainers import Explanations
 from rashomon.studies.base import ExplanationStudy, Finding, Judgement, Study, studies
+from rashomon.wording import with_interval
 
 MODEL = "another model seed"
 STABLE, SHAKY = 0.8, 0.5  # tau of a method with itself
@@ -177,7 +178,9 @@ def _verdict(summary: pd.DataFrame) -> str:
     words = []
     for against, group in summary.groupby("against", sort=False):
         if rows := ranked_rows(group):
-            words.append(f"under {against} the least stable is {rows[0]['method']} at {number(rows[0])}")
+            words.append(
+                f"under {against} the least stable is {rows[0]['method']} at {with_interval(rows[0])}"
+            )
     if not words:
         return "Agreement of the methods with themselves is undefined on every text."
     return f"Agreement of each method with itself (Kendall tau): {'; '.join(words)}."

@@ -18,7 +18,7 @@ from rashomon.experiments.attention_bins import bin_violins, by_bin, overall, wi
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions
 from rashomon.experiments.subject import Subject
-from rashomon.experiments.summaries import number, summary_row
+from rashomon.experiments.summaries import Row, summary_of
 from rashomon.experiments.testimony import Ask
 from rashomon.experiments.trials import OTHER_SEEDS, SelectionSplit, Trial, other_models, prepare, selecting
 from rashomon.measures.divergence import LN2
@@ -26,6 +26,7 @@ from rashomon.models.base import Model
 from rashomon.models.build import is_pretrained
 from rashomon.studies.base import ON_TRIAL, AttentionStudy, Finding, Study, studies
 from rashomon.training.adversarial import Reading
+from rashomon.wording import percent, with_interval
 
 
 @studies.register("seed-variance")
@@ -106,11 +107,17 @@ def _by_seed(others: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for seed, group in others.groupby("seed"):
         for figure in ("jsd", "tvd"):
-            rows.append({"seed": seed, "figure": figure, **summary_row([group[figure].to_numpy()])})
+            rows.append(
+                {
+                    "seed": seed,
+                    "figure": figure,
+                    **summary_of(group.assign(example=group["position"]), figure),
+                }
+            )
     return pd.DataFrame(rows)
 
 
-def _verdict(row: dict[str, float], seeds: int) -> str:
+def _verdict(row: Row, seeds: int) -> str:
     share = row["mean"] / LN2
     if share < 0.25:
         words = "Attention is stable over seeds, so another model's distant attention would mean something"
@@ -121,6 +128,6 @@ def _verdict(row: dict[str, float], seeds: int) -> str:
             "Attention is largely an accident of the seed, so one model's weights are weak as an explanation"
         )
     return (
-        f"{words}: over {seeds} further seeds a text's largest JSD from the base is {number(row)} on average "
-        f"({share:.0%} of the possible ln 2, {int(row['n'])} texts)."
+        f"{words}: over {seeds} further seeds a text's largest JSD from the base is {with_interval(row)} on average "
+        f"({percent(share)} of the possible ln 2, {int(row['n'])} texts)."
     )
