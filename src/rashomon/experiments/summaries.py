@@ -78,27 +78,32 @@ def _bounds(measure: object) -> tuple[float, float]:
 
 
 def against_floor(
-    instances: pd.DataFrame, controls: Collection[str] = (FLOOR,), lower_is_better: Collection[str] = ()
+    instances: pd.DataFrame,
+    controls: Collection[str] = (FLOOR,),
+    lower_is_better: Collection[str] = (),
+    by: Sequence[str] = ("measure",),
 ) -> pd.DataFrame:
     """Figures by measure and method, each method tested against the random control on the same texts.
 
-    One-sided tests, Holm-adjusted over the family of methods and measures: Wilcoxon's signed-rank test over the texts
-    of one seed; of several seeds the hierarchical test, since texts of one seed share its luck. ``test`` says which.
-    A method that equals the control on every text does not beat it (p = 1); without a control there is no test (NaN).
+    Where ``by`` names more than the measure, all of it is told apart. One-sided tests, Holm-adjusted over the whole
+    table: Wilcoxon's signed-rank test over the texts of one seed; of several seeds the hierarchical test, since texts
+    of one seed share its luck. ``test`` says which. A method that equals the control on every text does not beat it
+    (p = 1); without a control there is no test (NaN).
     """
-    summary = summarise_by(instances, ["measure", "method"])
+    keys = [*by, "method"]
+    summary = summarise_by(instances, keys)
     by_text = {
         names: group.set_index(["seed", "example"])["value"]
-        for names, group in instances.groupby(["measure", "method"], sort=False)
+        for names, group in instances.groupby(keys, sort=False)
     }
     tests, p_values = [], []
-    for measure, method in zip(summary["measure"], summary["method"], strict=True):
-        floor = by_text.get((measure, FLOOR))
+    for *context, method in summary[keys].itertuples(index=False, name=None):
+        measure, floor = context[list(by).index("measure")], by_text.get((*context, FLOOR))
         if method in controls or floor is None:
             tests.append("none")
             p_values.append(np.nan)
             continue
-        difference = (by_text[(measure, method)] - floor).dropna()
+        difference = (by_text[(*context, method)] - floor).dropna()
         tested = _paired_test(difference, "less" if measure in lower_is_better else "greater")
         tests.append(tested.test)
         p_values.append(1.0 if len(difference) and (difference == 0).all() else tested.p)

@@ -19,8 +19,8 @@ from scipy.special import gammaln
 from rashomon.data.batches import Bools
 from rashomon.errors import unknown_name
 from rashomon.explainers.base import Floats, Job
-from rashomon.explainers.engine import Perturbation
 from rashomon.explainers.path_integrals import sub_job
+from rashomon.explainers.perturbed_rows import Perturbation
 from rashomon.explainers.settling import Samples, looks, settled, unsettled_warning
 
 Draw = Literal["sizes", "coins"]

@@ -26,7 +26,7 @@ from rashomon.explainers.coalitions import (
     log_binomial,
     log_chance,
 )
-from rashomon.explainers.engine import Perturbation
+from rashomon.explainers.perturbed_rows import Perturbation
 from rashomon.explainers.settling import Samples, check_samples
 
 MOST = 1000
