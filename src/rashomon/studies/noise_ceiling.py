@@ -114,13 +114,11 @@ def _same_class(
         "only those are compared."
     )
     shared = [method for method in first.methods if method in second.methods]
-    return [
-        self_comparison(
-            seed, MODEL, *(told.by_method(method).where(example_id=same) for told in (first, second)), names
-        )
-        for method in shared
-        if same
-    ]
+    parts = []
+    for method in shared if same else ():
+        one, other = (told.by_method(method).where(example_id=same) for told in (first, second))
+        parts.append(self_comparison(seed, MODEL, one, other, names))
+    return parts
 
 
 def _among_stored(heard: list[Testimony], notes: list[str], names: Sequence[str]) -> list[pd.DataFrame]:
@@ -155,7 +153,8 @@ def judgements(summary: pd.DataFrame, headline: str = HEADLINE) -> tuple[Judgeme
     """Every method by its agreement with itself."""
     methods = list(dict.fromkeys(summary["method"]))
     found: dict[tuple[str, str], dict[str, Row]] = {}
-    for row in ranked_rows(summary):
+    order = list(dict.fromkeys(summary["measure"]))
+    for row in sorted(ranked_rows(summary), key=lambda row: order.index(row["measure"])):
         found.setdefault((row["method"], row["against"]), {})[row["measure"]] = row
     judged = []
     for method in methods:
@@ -181,12 +180,14 @@ def _judgement(method: str, known: Mapping[str, Mapping[str, Row]], headline: st
     if not found and not sampled:
         return judged("unknown", "is deterministic: sampling again changes nothing", told)
     if not varied:
-        return judged("unknown", "cannot be repeated", "undefined")
+        return judged("unknown", "cannot be compared with itself", "undefined")
     if not found:
         return judged("unknown", "was repeated on too few texts to tell", told)
     again, elsewhere = found.get(SAMPLING, 1.0), found.get(MODEL, 1.0)
     if again < SHAKY and _same_weight(varied[SAMPLING]):
-        return judged("mixed", f"puts its weight where it did before, but not {_by(headline)}", told)
+        return judged(
+            "mixed", "puts its weight where it did before, though its other top tokens change", told
+        )
     if again < SHAKY:
         return judged("poor", f"changes when it is sampled again, {_by(headline)}", told)
     if again < STABLE:
