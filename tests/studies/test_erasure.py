@@ -70,9 +70,9 @@ def test_values_equal_asking_the_model_directly(
     assert heard.model is not None
     table = erase(heard.model, heard, (0.1, 0.5), (how,))
     assert set(table["perturbation"]) == {how}
-    encodings = dict(zip(heard.told.example_ids, heard.model.encode(heard.examples), strict=True))
+    encodings = dict(zip(heard.explanations.example_ids, heard.model.encode(heard.examples), strict=True))
     for row in table.to_dict("records"):
-        item = heard.told.of(row["example"])[0]
+        item = heard.explanations.of(row["example"])[0]
         expected = _direct(heard.model, encodings[row["example"]], item, row["fraction"], how)
         assert row["value"] == pytest.approx(expected[row["measure"]], abs=1e-5), row
 
@@ -133,7 +133,7 @@ def test_erased_texts_beside_real_ones(context: Context) -> None:
     texts = model.encode(heard.examples)
     real = [distance(encoding) for encoding in texts]
     erased = []
-    for item, encoding in zip(heard.told, texts, strict=True):
+    for item, encoding in zip(heard.explanations, texts, strict=True):
         top = item.ranked(max(1, int(np.ceil(item.content.sum() * 0.3 - 1e-9))), by="signed")
         kept = ~np.isin(np.arange(len(item)), top)
         erased.append(distance(replace(encoding, ids=np.where(kept, encoding.ids, model.pad_id))))
@@ -171,10 +171,10 @@ def test_answers_keep_their_places(context: Context) -> None:
 def test_unsigned_and_signed_scores_rank_differently(context: Context) -> None:
     (heard,) = hear(context, Ask(subject_in(context), ("leave-one-out",), 4))
     assert heard.model is not None
-    against = Explanations(replace(item, scores=-np.abs(item.scores)) for item in heard.told)
-    signed = erase(heard.model, replace(heard, told=against), (0.1,), ("remove",))
+    against = Explanations(replace(item, scores=-np.abs(item.scores)) for item in heard.explanations)
+    signed = erase(heard.model, replace(heard, explanations=against), (0.1,), ("remove",))
     unsigned = Explanations(replace(item, method="attention") for item in against)
-    by_size = erase(heard.model, replace(heard, told=unsigned), (0.1,), ("remove",))
+    by_size = erase(heard.model, replace(heard, explanations=unsigned), (0.1,), ("remove",))
     assert signed["value"].tolist() != by_size["value"].tolist()
 
 
@@ -186,7 +186,7 @@ def test_stored_explanations_with_their_model(
     fresh = Erasure.of(ask).run(context)
     (heard,) = hear(context, ask)
     path = tmp_path / "told.parquet"
-    turned = heard.told.by_method("attention")[::-1] + heard.told.by_method(
+    turned = heard.explanations.by_method("attention")[::-1] + heard.explanations.by_method(
         "leave-one-out"
     )  # in another order
     Explanations(turned).save(path)
@@ -196,7 +196,9 @@ def test_stored_explanations_with_their_model(
     one, two = (f.tables["summary"].set_index(key).sort_index()[columns] for f in (fresh, stored))
     assert np.allclose(one, two, equal_nan=True)
     assert stored.tables["familiarity"].shape == fresh.tables["familiarity"].shape
-    Explanations(replace(i, target=-1, model="unknown", probabilities=()) for i in heard.told).save(path)
+    Explanations(replace(i, target=-1, model="unknown", probabilities=()) for i in heard.explanations).save(
+        path
+    )
     unknown = Erasure.of(replace(ask, stored=str(path))).run(context)
     assert np.allclose(unknown.tables["summary"].set_index(key).sort_index()["mean"], one["mean"])
 
@@ -206,7 +208,7 @@ def test_refusals(context: Context, checkpoint: Callable[..., Path], tmp_path: P
     subject = Subject(context.adopt(dataset()), checkpoint=str(checkpoint("bert")))
     ask = Ask(subject, ("attention", "leave-one-out"), 6, stored=str(tmp_path / "told.parquet"))
     (heard,) = hear(context, replace(ask, stored=None))
-    told, study = heard.told, Erasure.of(ask)
+    told, study = heard.explanations, Erasure.of(ask)
     if mistake == "words":
         told, message = told.words(), "before sub-words are merged"
     elif mistake == "texts":

@@ -41,12 +41,12 @@ def test_each_method_against_itself(context: Context) -> None:
     sampling = _rows(finding, SAMPLING).groupby("method")["value"]
     assert sampling.get_group("attention").dropna().tolist() == pytest.approx(np.ones(10))
     drawn = explain(heard.model, heard.examples, ["random"], seed=SHIFT)  # type: ignore[arg-type]
-    expected = _loop(heard.told.by_method("random"), drawn)
+    expected = _loop(heard.explanations.by_method("random"), drawn)
     assert sampling.get_group("random").tolist() == pytest.approx(expected)
     other = context.models(replace(ask.subject, seeds=(1,)))[0].model
     told = explain(other, heard.examples, ["attention"], background=background(data, 0))
-    same = [i for i, (a, b) in enumerate(zip(heard.told, told, strict=False)) if a.target == b.target]
-    both = (Explanations(t[i] for i in same) for t in (heard.told.by_method("attention"), told))
+    same = [i for i, (a, b) in enumerate(zip(heard.explanations, told, strict=False)) if a.target == b.target]
+    both = (Explanations(t[i] for i in same) for t in (heard.explanations.by_method("attention"), told))
     rows = _rows(finding, MODEL).query("method == 'attention'")
     assert rows["value"].tolist() == pytest.approx(_loop(*both), nan_ok=True)
     assert f"same class on {len(same)} of 10 texts" in finding.warnings[0]
@@ -79,7 +79,7 @@ def test_a_checkpoint_has_one_model(context: Context, checkpoint: Callable[..., 
 
 def test_stored_explanations_must_hold_something_to_compare(context: Context, tmp_path: Path) -> None:
     ask = Ask(subject_in(context, seeds=(0, 1)), METHODS, 24)
-    one, two = (t.told for t in hear(context, ask))
+    one, two = (t.explanations for t in hear(context, ask))
     path = tmp_path / "told.parquet"
 
     def run(told: Explanations):  # type: ignore[no-untyped-def]
@@ -88,7 +88,7 @@ def test_stored_explanations_must_hold_something_to_compare(context: Context, tm
 
     with pytest.raises(UserError, match="explained twice"):
         run(one)
-    again = hear(context, replace(ask, methods=("random",)), seed_shift=3)[0].told
+    again = hear(context, replace(ask, methods=("random",)), seed_shift=3)[0].explanations
     sampled = run(one + again)
     assert _rows(sampled, SAMPLING).query("method == 'random'")["value"].tolist() == pytest.approx(
         _loop(one.by_method("random"), again)
@@ -100,9 +100,9 @@ def test_stored_explanations_must_hold_something_to_compare(context: Context, tm
 
 def test_a_record_is_not_compared_with_itself(context: Context, tmp_path: Path) -> None:
     ask = Ask(subject_in(context, seeds=(0, 1)), METHODS, 24)
-    one, two = (t.told for t in hear(context, ask))
+    one, two = (t.explanations for t in hear(context, ask))
     foreign = [replace(i, method="elsewhere", model="unknown", target=-1) for i in one.by_method("attention")]
-    again = hear(context, ask, seed_shift=3)[0].told
+    again = hear(context, ask, seed_shift=3)[0].explanations
     path = tmp_path / "told.parquet"
     for told, methods in ((one + again, {"random"}), (one + two + foreign, set(METHODS))):
         told.save(path)
@@ -182,7 +182,7 @@ def test_the_measures_and_the_one_that_is_judged_by(context: Context) -> None:
     assert of_random.number.startswith("kendall ")
     assert "by kendall" in of_random.words
     first, second = (
-        t[0].told.by_method("random") for t in (hear(context, ask), hear(context, ask, (), SHIFT))
+        t[0].explanations.by_method("random") for t in (hear(context, ask), hear(context, ask, (), SHIFT))
     )
     expected = [
         np.corrcoef(np.abs(a.scores[a.content]), np.abs(b.scores[b.content]))[0, 1]
@@ -196,10 +196,10 @@ def test_the_measures_and_the_one_that_is_judged_by(context: Context) -> None:
 
 def test_signs_are_compared_where_they_mean_something(context: Context) -> None:
     (heard,) = hear(context, Ask(subject_in(context), ("leave-one-out", "attention"), 4))
-    told = heard.told.by_method("leave-one-out")
+    told = heard.explanations.by_method("leave-one-out")
     turned = Explanations(replace(item, scores=-item.scores) for item in told)
     assert self_agreement(told, turned, "sign-agreement").max() == 0
-    unsigned = heard.told.by_method("attention")
+    unsigned = heard.explanations.by_method("attention")
     assert np.isnan(self_agreement(unsigned, unsigned, "sign-agreement")).all()
 
 
