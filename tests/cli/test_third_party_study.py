@@ -67,7 +67,7 @@ def announced(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -
     else:
         point = EntryPoint("reading-time", f"{__name__}:ReadingTime", "rashomon.studies")
         monkeypatch.setattr("rashomon.registry.entry_points", lambda group: [point])
-        monkeypatch.setattr(studies, "_plugins_loaded", False)
+        monkeypatch.setattr(studies, "_complete", False)
     yield
     studies._entries.pop("reading-time", None)
 
