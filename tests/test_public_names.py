@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 
@@ -63,3 +64,24 @@ def test_unknown_names_are_attribute_errors() -> None:
     with pytest.raises(AttributeError, match="no attribute 'explian'"):
         ra.explian  # noqa: B018
     assert set(ra.__all__) <= set(dir(ra))
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: ra.train("bilstm", ["a text"]), "A dataset is needed, not an object of type list"),
+        (lambda: ra.train(object(), ra.Dataset.from_list(["a text"])), "not a model here"),
+        (lambda: ra.evaluate("bilstm", ra.Dataset.from_list(["a text"])), "load_model"),
+        (lambda: ra.evaluate(object(), ra.Dataset.from_list(["a text"])), "wrap"),
+        (lambda: ra.explain("bilstm", "a text"), "load_model"),
+        (lambda: ra.audit("bilstm", ["a text"]), "load_model"),
+        (lambda: ra.audit(object(), ["a text"]), "wrap"),
+        (lambda: ra.study("agreement", object(), ["a text"]), "not a model here"),
+        (lambda: ra.agreement(["a text"]), "between explanations"),
+        (lambda: ra.load_model("bilstm"), "not trained yet"),
+        (lambda: ra.make_explainer("limes"), "did you mean 'lime'"),
+    ],
+)
+def test_what_newcomers_try_is_answered_in_a_sentence(call: Callable[[], object], said: str) -> None:
+    with pytest.raises(ra.UserError, match=said):
+        call()

@@ -370,4 +370,13 @@ def test_counts_come_after_what_was_counted() -> None:
 def test_undefined_figures_are_called_so() -> None:
     nan = float("nan")
     table = pd.DataFrame({"mean": [0.5, 0.5, nan], "low": [0.4, nan, nan], "high": [0.6, nan, nan]})
+    table["interval"] = ["95 %", "none", "none"]
     assert _compact(table)["mean [95 %]"].tolist() == ["0.500 [0.400, 0.600]", "0.500", "undefined"]
+    two_seeds = _compact(table.assign(interval=["range", "none", "none"]))
+    assert two_seeds["mean (range)"].tolist() == ["0.500 (0.400 to 0.600)", "0.500", "undefined"]
+
+
+def test_p_values_are_never_zero(capsys: pytest.CaptureFixture[str]) -> None:
+    Printer(OutputOptions(False, False)).table("Tests", ["p_holm", "std"], [[0.0, 7.27e-17], [0.04, 0.1]])
+    said = capsys.readouterr().out
+    assert all(number in said for number in ("< .001", "0.040", " 0.000 ", "0.100"))

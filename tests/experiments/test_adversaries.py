@@ -25,7 +25,8 @@ from rashomon.models.base import Model
 from rashomon.models.build import load_model
 from rashomon.models.encoders import encoders
 from rashomon.models.model_spec import ModelSpec
-from rashomon.runs.store import Store, write_parquet
+from rashomon.runs.files import write_parquet
+from rashomon.runs.store import Store
 from rashomon.training.adversarial import ATTENTION, PROBABILITIES, AttefaAdversary, ModelConsistentAdversary
 from tests.models.tiny import dataset, tiny_checkpoint
 from tests.studies.trials import FEW, fewer, planted, trial_of

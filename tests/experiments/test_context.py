@@ -20,7 +20,8 @@ from rashomon.explainers import explaining as run
 from rashomon.explainers import make_explainer
 from rashomon.models.build import load_model
 from rashomon.models.model_spec import ModelSpec
-from rashomon.runs.store import Store, read_json
+from rashomon.runs.files import read_json
+from rashomon.runs.store import Store
 from rashomon.studies.agreement import Agreement
 from rashomon.studies.necessity import Necessity
 from rashomon.training.run import model_key

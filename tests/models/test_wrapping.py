@@ -10,6 +10,7 @@ import pytest
 import torch
 from transformers import (
     AutoModel,
+    AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
     AutoTokenizer,
@@ -21,7 +22,7 @@ from rashomon.explainers import explain
 from rashomon.models import load_model
 from rashomon.models.checkpoints import quiet
 from rashomon.models.wrapping import wrap
-from tests.models.tiny import SINGLES, dataset, tiny_checkpoint
+from tests.models.tiny import SINGLES, dataset, questions, tiny_checkpoint
 
 METHODS = (
     "attention",
@@ -90,6 +91,7 @@ def test_mistakes_are_named(folder: Path, tmp_path: Path) -> None:
     network, tokenizer = parts(folder)
     body, _ = parts(folder, AutoModel)
     tags, _ = parts(folder, AutoModelForTokenClassification)
+    answerer, _ = parts(folder, AutoModelForQuestionAnswering)
     _, other = parts(tiny_checkpoint("roberta", tmp_path))
     several, _ = parts(folder)
     several.config.problem_type = "multi_label_classification"
@@ -100,8 +102,9 @@ def test_mistakes_are_named(folder: Path, tmp_path: Path) -> None:
         ((wrap(network, tokenizer), tokenizer), "model already"),
         ((whole, tokenizer), r"pipeline\.model"),
         ((torch.nn.Linear(2, 2), tokenizer), "no Hugging Face network"),
-        ((body, tokenizer), "does not classify"),
-        ((tags, tokenizer), "does not classify"),
+        ((body, tokenizer), "neither classifies"),
+        ((tags, tokenizer), "neither classifies"),
+        ((answerer, tokenizer, ["no", "yes"]), "no classes to name"),
         ((several, tokenizer), "several labels"),
         ((network, "bert"), "no Hugging Face tokenizer"),
         ((network, other), "another network's"),
@@ -132,3 +135,15 @@ def test_predictions_of_frames_and_of_nothing(folder: Path) -> None:
     assert model.predict("a good film").index.tolist() == ["0"]
     whole, alone = model.predict(dataset()["test"]), model.predict(dataset()["test"][2:3])
     np.testing.assert_allclose(whole.loc["s2", "probability"], alone.loc["s2", "probability"], rtol=1e-6)
+
+
+def test_a_network_that_answers_questions(tmp_path: Path) -> None:
+    folder = tiny_checkpoint("bert", tmp_path, answers=True)
+    network, tokenizer = parts(folder, AutoModelForQuestionAnswering)
+    own, loaded = wrap(network, tokenizer), load_model(folder)
+    asked = [(example.text, example.text_pair) for example in questions()["test"]]
+    for one, other in zip(explain(own, asked, METHODS[-1]), explain(loaded, asked, METHODS[-1]), strict=True):
+        assert one.target_label == other.target_label
+        np.testing.assert_allclose(one.scores, other.scores, rtol=1e-5, atol=1e-7)
+    table = own.predict(asked)
+    assert all(answer in passage for answer, (_, passage) in zip(table["prediction"], asked, strict=True))

@@ -11,8 +11,10 @@ import pytest
 from scipy import stats
 
 from rashomon.experiments.figures import Distributions, Plot, Series
-from rashomon.papers import beside, claims_input, load, with_published
+from rashomon.papers import claims_input, load, with_published
+from rashomon.papers.beside import _measured, beside
 from rashomon.papers.claims import decide
+from rashomon.papers.published import Source
 from rashomon.studies.base import Finding
 
 
@@ -138,6 +140,15 @@ def test_intervals_follow_from_spread_over_seeds_where_a_study_has_no_more() -> 
     assert np.isnan(row_of(few, dataset="sst", encoder="mlp", figure="jsd")["low"])
 
 
+def test_the_range_of_two_seeds_is_no_interval() -> None:
+    source = Source("summary", "mean")
+    row = {"mean": 0.5, "low": 0.4, "high": 0.6, "std": 0.1, "n": 200, "interval": "95 %"}
+    sure = _measured("f1", {}, row, source)
+    assert (sure.low, sure.high) == (0.4, 0.6)
+    told = _measured("f1", {}, row | {"interval": "range"}, source)
+    assert np.isnan([told.low, told.high]).all()
+
+
 def test_several_bases_under_one_key_are_averaged_without_an_interval() -> None:
     seeds = pd.DataFrame(
         [
@@ -167,6 +178,13 @@ def test_a_finding_on_the_papers_subject_gains_the_published_figures() -> None:
         ["not_not", "2", "f1", "learned", 0.831, 0.84],
         ["not_not", "2", "f1", "uniform", 0.822, 0.82],
     ]
+
+
+def test_a_table_that_is_printed_twice_is_shown_once() -> None:
+    rows = pd.DataFrame([{"measure": "kendall", "first": "lime", "second": "attention", "mean": 0.3}])
+    table = with_published(finding("agreement", {"summary": rows})).tables["published"]
+    assert table["table"].unique().tolist() == ["6"]
+    assert len(table) == 15  # every pair of this dataset, also those that were not asked for
 
 
 @pytest.mark.parametrize(

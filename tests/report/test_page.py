@@ -164,8 +164,8 @@ def test_save_report(tmp_path):
     assert names == sorted(path.name for path in written.tables)
     stored = pd.read_parquet(tmp_path / "new" / "out" / "tables" / "agreement-summary.parquet")
     pd.testing.assert_frame_equal(stored, audit.findings[0].tables["summary"], check_dtype=False)
-    left = [path for path in (tmp_path / "new").rglob("*") if path.name.startswith(".")]
-    assert left == []
+    hidden = [path.name for path in (tmp_path / "new").rglob("*") if path.name.startswith(".")]
+    assert hidden == [".rashomon.json"]
     save_report(audit, tmp_path / "new" / "out")  # again, over itself
 
 
@@ -176,7 +176,7 @@ def test_half_a_character_does_not_stop_the_page(tmp_path):
 
 def test_a_folder_that_is_a_file(tmp_path):
     (tmp_path / "taken").write_text("x")
-    with pytest.raises(UserError, match="cannot be written"):
+    with pytest.raises(UserError, match=r"Cannot write to .*taken"):
         save_report(bare_audit(), tmp_path / "taken")
 
 
@@ -185,9 +185,17 @@ def test_an_unwritable_folder(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr("rashomon.report.page.write_bytes", refuse)
-    with pytest.raises(UserError, match=r"cannot be written to .*: Permission denied; choose another folder"):
+    with pytest.raises(UserError, match=r"cannot be written to .*: Permission denied; choose another place"):
         save_report(bare_audit(), tmp_path)
-    assert not (tmp_path / "report.html").exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_earlier_report_is_replaced_whole(tmp_path):
+    first = save_report(sample_audit(3), tmp_path)
+    assert first.tables
+    again = save_report(bare_audit(), tmp_path)
+    assert again.report.read_text(encoding="utf-8") == render(bare_audit())
+    assert [path for path in tmp_path.rglob("*.parquet") if path.parent.name == "tables"] == []
 
 
 def test_a_warning_stands_once():

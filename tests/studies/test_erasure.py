@@ -17,7 +17,7 @@ from rashomon.experiments.figures import Plot
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.testimony import Ask, hear
 from rashomon.explainers import Explanation, Explanations
-from rashomon.explainers.engine import Perturbation
+from rashomon.explainers.perturbed_rows import Perturbation
 from rashomon.models.base import Model
 from rashomon.studies.base import Judgement
 from rashomon.studies.erasure import Erasure, erase, judgements

@@ -14,7 +14,7 @@ from rashomon.audits.record import Audit, ReportContent
 from rashomon.audits.verdicts import overall, verdicts
 from rashomon.data import Dataset, Example, words_of
 from rashomon.data.rationales import marks_of
-from rashomon.errors import UserError, unknown_name
+from rashomon.errors import DoesNotFit, UserError, cautions, unknown_name
 from rashomon.experiments.abilities import able_model
 from rashomon.experiments.context import Context
 from rashomon.experiments.subject import Subject
@@ -49,6 +49,13 @@ class AuditSettings:
 
 def run_audit(context: Context, settings: AuditSettings, command: str = "rashomon audit") -> Audit:
     """Carry out the studies that fit and judge every method by them."""
+    heard: list[str] = []
+    with cautions(heard):
+        audit = _audit(context, settings, command)
+    return replace(audit, warnings=tuple(dict.fromkeys((*heard, *audit.warnings))))
+
+
+def _audit(context: Context, settings: AuditSettings, command: str) -> Audit:
     started = time.monotonic()
     check_names(settings)
     data = context.dataset(settings.subject.dataset)
@@ -151,7 +158,7 @@ def _carry_out(context: Context, plan: Sequence[Study], warnings: list[str]) -> 
         for study in plan:
             try:
                 findings.append(study.run(context))
-            except UserError as error:
+            except DoesNotFit as error:  # a full disk or a dead worker ends the audit
                 warnings.append(f"{study.name} was left out: {error}")
             advance(1, study.name)
     if not findings:

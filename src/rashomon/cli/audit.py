@@ -11,7 +11,7 @@ import typer
 
 from rashomon.cli.groups import takes
 from rashomon.cli.options import DataOptions, Methods, ModelOptions, OutputOptions, StoreOptions, method_names
-from rashomon.cli.output import Printer, check_writable
+from rashomon.cli.output import Printer
 from rashomon.errors import UserError
 
 
@@ -41,8 +41,10 @@ def command(
 
       rashomon audit --model ./my-checkpoint --data reviews.csv --text-column body --label-column stars
     """
+    from rashomon.runs.folders import check_folder
+
     printer = Printer(output)
-    check_writable(out)
+    check_folder(out, "report")
     if instances < 1:
         raise UserError(f"--instances must be at least 1, not {instances}.")
     from rashomon.audits import AuditSettings, run_audit

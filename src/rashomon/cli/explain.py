@@ -12,7 +12,7 @@ import typer
 
 from rashomon.cli.groups import takes
 from rashomon.cli.options import DataOptions, Methods, ModelOptions, OutputOptions, StoreOptions, method_names
-from rashomon.cli.output import Printer, check_writable
+from rashomon.cli.output import Printer
 from rashomon.errors import UserError
 
 if TYPE_CHECKING:
@@ -132,6 +132,8 @@ def _marked(told: Explanations, examples: Sequence[Example], dataset: Dataset) -
 
 
 def _check_format(out: Path) -> None:
+    from rashomon.runs.folders import check_writable
+
     if out.suffix not in FORMATS:
         raise UserError(f"{out} cannot be saved: its name must end in {', '.join(FORMATS)}.")
     if out.is_dir():
@@ -141,7 +143,7 @@ def _check_format(out: Path) -> None:
 
 def _save(told: Explanations, out: Path) -> None:
     from rashomon.explainers.display import to_html
-    from rashomon.runs.store import write_bytes
+    from rashomon.runs.files import write_bytes
 
     out.parent.mkdir(parents=True, exist_ok=True)
     if out.suffix == ".parquet":

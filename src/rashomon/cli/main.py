@@ -17,7 +17,7 @@ from typing import TextIO
 import typer
 
 from rashomon.cli import audit, data, explain, listing, runs, study, train
-from rashomon.errors import UserError
+from rashomon.errors import Caution, UserError
 
 INTERRUPTED, TERMINATED = 130, 143
 KEPT = "Finished work is kept, and the same command goes on from there."
@@ -59,11 +59,17 @@ def main(arguments: list[str] | None = None) -> None:
     signal.signal(signal.SIGTERM, _terminate)
     for stream in (sys.stdout, sys.stderr):  # a terminal that cannot show a character shows its escape
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    warnings.showwarning = _show_warning
     sys.exit(run(arguments))
 
 
 def run(arguments: list[str] | None = None) -> int:
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_warning
+        warnings.simplefilter("always", Caution)  # each time: another run may be damaged in the same way
+        return _run(arguments)
+
+
+def _run(arguments: list[str] | None) -> int:
     try:
         _check_words(sys.argv[1:] if arguments is None else arguments)
         result = app(args=arguments, standalone_mode=False, prog_name="rashomon")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -55,6 +56,11 @@ class StoreOptions:
     data_dir: File = setting(None, "Folder with datasets as NAME/SPLIT.jsonl[.gz] (default: $RASHOMON_DATA).")
     workers: Number = setting(None, "Trainings that run side by side (default: the number of cores).")
     backend: str = setting("processes", "Where they run: processes, ray, dask or serial.")
+    trust_remote_code: bool = setting(
+        False,
+        "Run program code that a checkpoint brings; only if you trust whoever wrote it.",
+        "--trust-remote-code",
+    )
 
     def __post_init__(self) -> None:
         if self.workers is not None and self.workers < 1:
@@ -75,6 +81,8 @@ class StoreOptions:
     def context(self) -> Context:
         from rashomon.experiments.context import Context
 
+        if self.trust_remote_code:
+            os.environ["RASHOMON_TRUST_REMOTE_CODE"] = "1"  # for worker processes too
         return Context(self.runs(), self.data_dir, self.workers, self.backend)  # type: ignore[arg-type]
 
 

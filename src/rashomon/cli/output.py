@@ -6,9 +6,7 @@ import json
 import math
 import re
 import sys
-import tempfile
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -16,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from rashomon.cli.options import OutputOptions
-from rashomon.errors import UserError
 from rashomon.progress import show_progress
+from rashomon.wording import plain_cell
 
 FOLDED = 24  # what a column of words needs at least
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # line breaks and tabs are harmless
@@ -58,7 +56,10 @@ class Printer:
         """
         if not self.for_people:
             return
-        cells = [[_cell(value) for value in row] for row in rows]
+        cells = [
+            [harmless(plain_cell(value, column)) for value, column in zip(row, columns, strict=True)]
+            for row in rows
+        ]
         shown = _fitting(columns, cells, self.console.width, keep)
         table = Table(title=Text(title), title_justify="left", title_style="bold", header_style="bold")
         for number, column in enumerate(columns[:shown]):
@@ -96,15 +97,6 @@ def _width(columns: Sequence[str], cells: Sequence[Sequence[str]], most: int | N
     return 1 + sum(min(each, most or each) + 3 for each in longest)
 
 
-def _cell(value: object) -> str:
-    if isinstance(value, float):
-        if math.isnan(value):
-            return "undefined"
-        # Lambdas, learning rates and p-values of .0005 and .0008 are not both .001.
-        return f"{value:.3g}" if 0 < abs(value) < 0.01 else f"{value:.3f}"
-    return harmless(str(value))
-
-
 def _finite(value: Any) -> Any:
     """NaN is not JSON; null is."""
     if isinstance(value, float) and not math.isfinite(value):
@@ -114,13 +106,3 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(item) for item in value]
     return value
-
-
-def check_writable(out: Path) -> None:
-    """Before hours of training rather than after. Nothing is made yet, in case the work fails."""
-    try:
-        there = next(path for path in (out, *out.absolute().parents) if path.exists())
-        with tempfile.TemporaryFile(dir=there):
-            pass
-    except OSError as error:
-        raise UserError(f"Cannot write to {out}: {error.strerror}.") from None

@@ -11,7 +11,7 @@ import typer
 
 from rashomon.cli.groups import takes
 from rashomon.cli.options import DataOptions, ModelOptions, OutputOptions, StoreOptions
-from rashomon.cli.output import Printer, check_writable
+from rashomon.cli.output import Printer
 
 if TYPE_CHECKING:
     from rashomon.training import Trained
@@ -40,7 +40,9 @@ def command(
     """
     printer = Printer(output)
     if out is not None:
-        check_writable(out)
+        from rashomon.runs.folders import check_folder
+
+        check_folder(out, "model")
     from rashomon.training.train import default_training
 
     context = store.context()
@@ -77,6 +79,13 @@ def _figures(trained: list[Trained]) -> list[str]:
 
 
 def _copy(folders: list[Path], seeds: tuple[int, ...], out: Path) -> None:
-    for seed, folder in zip(seeds, folders, strict=True):
-        target = out if len(seeds) == 1 else out / f"seed-{seed}"
-        shutil.copytree(folder / "model", target, dirs_exist_ok=True)
+    from rashomon.runs.folders import WRITTEN, write_folder
+
+    def write(aside: Path) -> None:
+        for seed, folder in zip(seeds, folders, strict=True):
+            target = aside if len(seeds) == 1 else aside / f"seed-{seed}"
+            shutil.copytree(
+                folder / "model", target, dirs_exist_ok=True, ignore=shutil.ignore_patterns(WRITTEN)
+            )
+
+    write_folder(out, "model", write)

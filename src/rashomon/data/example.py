@@ -11,7 +11,7 @@ from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from rashomon.errors import UserError, unknown_name
+from rashomon.errors import DoesNotFit, UserError, unknown_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -219,8 +219,18 @@ def fingerprint(examples: Sequence[Example]) -> str:
     return digest.hexdigest()[:16]
 
 
+def require_dataset(data: object) -> None:
+    """Refuse what is no dataset yet, with the way to make one of it."""
+    if not isinstance(data, Dataset):
+        kind = type(data).__name__
+        raise UserError(
+            f"A dataset is needed, not an object of type {kind}; make one with Dataset.from_pandas, "
+            "Dataset.from_list, load_file or load_dataset."
+        )
+
+
 def require_labels(examples: Sequence[Example], what: str) -> None:
     """Refuse examples without labels, for the parts that cannot do without."""
     missing = next((example.id for example in examples if example.label is None), None)
     if missing is not None:
-        raise UserError(f"{what} needs labels, and example {missing!r} has none.")
+        raise DoesNotFit(f"{what} needs labels, and example {missing!r} has none.")

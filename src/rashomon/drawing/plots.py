@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from rashomon.drawing.scales import Scale, finite, number
+from rashomon.drawing.scales import Scale, finite
 from rashomon.drawing.svg import (
     MOST_ROWS,
     NARROW,
@@ -29,6 +29,7 @@ from rashomon.drawing.svg import (
     y_axis,
 )
 from rashomon.experiments.figures import Plot, Series
+from rashomon.wording import number
 
 
 def plot(figure: Plot, name: str) -> Chart:

@@ -7,24 +7,13 @@ from numbers import Integral
 from typing import Any, TypeAlias, get_args
 
 from rashomon.data.batches import Encoding
-from rashomon.errors import UserError, unknown_name
+from rashomon.errors import DoesNotFit, UserError, unknown_name
 from rashomon.explainers.base import Explainer, make_explainer
 from rashomon.models.base import Model
 from rashomon.models.tasks import Space
 
 Method: TypeAlias = "str | Explainer | type[Explainer]"
 Target: TypeAlias = "int | str | tuple[int, int]"
-
-
-def require_model(model: object) -> None:
-    """Refuse what is no model yet, with the way to make one of it."""
-    if isinstance(model, Model):
-        return
-    if isinstance(model, str):
-        raise UserError(f"{model!r} is a name; load the model with load_model, or train it with train.")
-    raise UserError(
-        f"A {type(model).__name__} is not a model here; make one of a network and its tokenizer with wrap."
-    )
 
 
 def chosen_explainers(model: Model, methods: Method | Iterable[Method]) -> list[Explainer]:
@@ -40,7 +29,7 @@ def chosen_explainers(model: Model, methods: Method | Iterable[Method]) -> list[
         raise UserError("Name at least one method.")
     for explainer in asked.values():
         if reason := explainer.refusal(model):
-            raise UserError(f"{explainer.label} cannot explain this model: {reason}.")
+            raise DoesNotFit(f"{explainer.label} cannot explain this model: {reason}.")
     return list(asked.values())
 
 

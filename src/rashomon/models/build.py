@@ -53,7 +53,7 @@ def load_model(source: str | Path) -> Model:
 
     Args:
         source: a folder written by ``model.save`` or by ``rashomon train``, the folder of any Hugging Face sequence
-            classifier, or a hub id (``owner/name``).
+            classifier or question answerer, or a hub id (``owner/name``).
 
     Returns:
         A model for ``explain``, ``evaluate``, ``study`` and ``audit``, in eval mode.

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from rashomon.data.batches import Batch, Encoding
@@ -31,6 +31,8 @@ from rashomon.models.encoders import Maps, build_encoder
 from rashomon.models.model_spec import ModelSpec
 from rashomon.models.seeding import seeded
 from rashomon.models.sequences import Layout
+from rashomon.runs.files import write_json, write_tensors
+from rashomon.runs.folders import write_folder
 
 FORMAT = "rashomon-attention-classifier"
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
@@ -140,7 +142,9 @@ class AttentionClassifier(Model):
         return [*self.attention_parameters(), *ready_made]
 
     def save(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        write_folder(Path(folder), "model", self._write)
+
+    def _write(self, folder: Path) -> None:
         config = {
             "format": FORMAT,
             "spec": self.spec.to_json(),
@@ -148,11 +152,8 @@ class AttentionClassifier(Model):
             "pair": self.pair,
             "vocabulary": self.vocabulary.to_json(),
         }
-        (folder / CONFIG).write_text(json.dumps(config, ensure_ascii=False, indent=1), encoding="utf-8")
-        save_file(
-            {name: tensor.detach().contiguous() for name, tensor in self.state_dict().items()},
-            folder / WEIGHTS,
-        )
+        write_json(folder / CONFIG, config)
+        write_tensors(folder / WEIGHTS, self.state_dict())
 
     def settings(self) -> dict[str, Any]:
         told = self.spec.to_json()

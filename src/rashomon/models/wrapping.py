@@ -12,7 +12,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from rashomon.errors import UserError
 from rashomon.models.base import Model
 from rashomon.models.checkpoints import quiet
-from rashomon.models.huggingface import HuggingFaceClassifier
+from rashomon.models.huggingface import HuggingFaceClassifier, HuggingFaceModel, HuggingFaceSpanModel
 
 HALF = (torch.float16, torch.bfloat16)
 
@@ -23,7 +23,7 @@ def wrap(
     labels: Sequence[str] | None = None,
     max_length: int = 512,
 ) -> Model:
-    """Make a model of a Hugging Face sequence classifier in memory.
+    """Make a model of a Hugging Face network in memory: a sequence classifier, or an extractive question answerer.
 
     The network is used where it is and left as it came: on its device, in its mode (training or not), with its
     weights frozen or not, and without gradients. Its attention is switched between the plain and the fused kernel as
@@ -31,7 +31,8 @@ def wrap(
     drown in its rounding; what is explained is then the copy, whose answers are the network's up to that rounding.
 
     Args:
-        network: any ``...ForSequenceClassification``. A single logit counts as two classes.
+        network: any ``...ForSequenceClassification`` (a single logit counts as two classes) or
+            ``...ForQuestionAnswering`` (whose texts are pairs of a question and its passage).
         tokenizer: the fast tokenizer that goes with it.
         labels: names of the classes; by default those of ``network.config``.
         max_length: longer texts are cut, and their explanations say so.
@@ -48,8 +49,16 @@ def wrap(
         network = deepcopy(network).float()
     with quiet():
         network.set_attn_implementation("eager")  # the fused kernels do not tell their weights
-    model = HuggingFaceClassifier(network, tokenizer, names, max_length)
+    model: HuggingFaceModel
+    if _answers(network):
+        model = HuggingFaceSpanModel(network, tokenizer, max_length)
+    else:
+        model = HuggingFaceClassifier(network, tokenizer, names, max_length)
     return model.train(network.training)
+
+
+def _answers(network: PreTrainedModel) -> bool:
+    return type(network).__name__.endswith("ForQuestionAnswering")
 
 
 def _check_network(network: Any) -> None:
@@ -65,8 +74,11 @@ def _check_network(network: Any) -> None:
             f"A {kind} is no Hugging Face network; other models take part as a subclass of Model, and adapters "
             "(PEFT) once they are merged into their network."
         )
-    if not kind.endswith("ForSequenceClassification"):
-        raise UserError(f"A {kind} does not classify texts; load it as ...ForSequenceClassification.")
+    if not (kind.endswith("ForSequenceClassification") or _answers(network)):
+        raise UserError(
+            f"A {kind} neither classifies texts nor answers questions; load it as ...ForSequenceClassification "
+            "or ...ForQuestionAnswering."
+        )
     if network.config.problem_type == "multi_label_classification":
         raise UserError("The network gives several labels at once; only classifiers with one are understood.")
     if not all(parameter.is_floating_point() for parameter in network.parameters()):
@@ -95,6 +107,8 @@ def _check_tokenizer(network: PreTrainedModel, tokenizer: Any) -> None:
 def _checked_labels(network: PreTrainedModel, labels: Sequence[str] | None) -> tuple[str, ...] | None:
     if labels is None:
         return None
+    if _answers(network):
+        raise UserError("A network that answers questions has no classes to name; leave labels out.")
     classes = max(network.config.num_labels or 0, 2)  # one logit counts as two classes
     if isinstance(labels, str) or len(labels) != classes or not all(isinstance(n, str) for n in labels):
         raise UserError(f"The network has {classes} classes; give as many names, not {labels!r}.")

@@ -14,9 +14,9 @@ from itertools import pairwise
 from typing import Any
 
 from rashomon.audits.record import Audit
-from rashomon.drawing.scales import number
 from rashomon.explainers.display import LEVELS, Piece, by_example, pieces, prediction, strongest
 from rashomon.explainers.record import Explanation
+from rashomon.wording import number
 
 Spans = Sequence[tuple[int, int, int]]  # segment, start, end
 NO_EXAMPLES: Mapping[str, Any] = {"examples": [], "methods": [], "warnings": []}

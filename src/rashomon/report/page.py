@@ -22,14 +22,16 @@ from markupsafe import Markup
 
 from rashomon.audits.record import Audit, MethodVerdict, ReportContent
 from rashomon.drawing.charts import draw, figure_css
-from rashomon.drawing.scales import UNDEFINED, cell, colour_css, duration
-from rashomon.drawing.svg import Table
-from rashomon.errors import UserError
+from rashomon.drawing.scales import colour_css
+from rashomon.drawing.tables import cells_of
 from rashomon.report.examples import NO_EXAMPLES, example_data
 from rashomon.report.export import findings_data, plain, slug, storable, tables, tidy
-from rashomon.runs.store import write_bytes, write_json, write_parquet
+from rashomon.runs.files import write_bytes, write_json, write_parquet
+from rashomon.runs.folders import write_folder
 from rashomon.studies.base import Finding, Judgement
+from rashomon.wording import DASH, duration
 
+REPORT, FINDINGS, EXPLANATIONS, TABLES = "report.html", "findings.json", "explanations.parquet", "tables"
 SHORT = 12  # rows of a table that are shown without being asked for
 MOST = 60  # rows of a table that the page holds; the Parquet file has all
 _ASPECTS = {
@@ -37,6 +39,7 @@ _ASPECTS = {
     "stability": "Agrees with itself?",
     "faithfulness": "Faithful under erasure?",
     "truth": "Finds the truth?",
+    "exclusiveness": "The only account?",
     "cost": "At what cost?",
 }
 _RATINGS = ("good", "mixed", "poor", "unknown")
@@ -82,31 +85,29 @@ def render(report: ReportContent) -> str:
 def save_report(report: ReportContent, out: Path) -> ReportFiles:
     """Write the page, ``findings.json``, ``tables/*.parquet`` and, of an audit, ``explanations.parquet``.
 
-    Each file is written aside and renamed, the page last, so that a page is never without its numbers.
+    A folder with other files is refused; an earlier report in it is replaced whole.
     """
     out = Path(out)
     frames = tables(report.findings)
     page = render(report).encode("utf-8", "replace")  # half a surrogate pair in a text must not stop a report
     explanations = report.explanations if isinstance(report, Audit) else None
-    written = ReportFiles(
-        out / "report.html",
-        out / "findings.json",
-        None if explanations is None else out / "explanations.parquet",
-        tuple(out / "tables" / f"{name}.parquet" for name in frames),
+
+    def write(folder: Path) -> None:
+        (folder / TABLES).mkdir()
+        for name, frame in frames.items():
+            write_parquet(folder / TABLES / f"{name}.parquet", storable(frame))
+        if explanations is not None:
+            explanations.save(folder / EXPLANATIONS)
+        write_json(folder / FINDINGS, findings_data(report))
+        write_bytes(folder / REPORT, page)
+
+    write_folder(out, "report", write)
+    return ReportFiles(
+        out / REPORT,
+        out / FINDINGS,
+        None if explanations is None else out / EXPLANATIONS,
+        tuple(out / TABLES / f"{name}.parquet" for name in frames),
     )
-    try:
-        (out / "tables").mkdir(parents=True, exist_ok=True)
-        for path, frame in zip(written.tables, frames.values(), strict=True):
-            write_parquet(path, storable(frame))
-        if explanations is not None and written.explanations is not None:
-            explanations.save(written.explanations)
-        write_json(written.findings, findings_data(report))
-        write_bytes(written.report, page)
-    except OSError as error:
-        raise UserError(
-            f"The report cannot be written to {out}: {error.strerror or error}; choose another folder."
-        ) from error
-    return written
 
 
 # ---- findings
@@ -147,14 +148,7 @@ def title_of(finding: Finding) -> str:
 
 def _table(name: str, frame: pd.DataFrame, file: str) -> dict[str, Any]:
     flat = tidy(frame)
-    numeric = tuple(pd.api.types.is_numeric_dtype(kind) for kind in flat.dtypes)
-    rows = tuple(tuple(cell(value) for value in row) for row in flat.head(MOST).itertuples(index=False))
-    table = Table(
-        tuple(str(column).replace("_", " ") for column in flat.columns),
-        rows,
-        numeric,
-        max(0, len(flat) - MOST),
-    )
+    table = cells_of(flat, MOST)
     return {
         "name": name.replace("_", " ").replace("-", " "),
         "table": table,
@@ -254,6 +248,6 @@ _ENVIRONMENT = Environment(
     lstrip_blocks=True,
 )
 _ENVIRONMENT.globals |= {
-    "undefined_sign": UNDEFINED,
+    "undefined_sign": DASH,
     "Unjudged": Judgement("", "", "unknown", "not judged", ""),
 }

@@ -11,14 +11,15 @@ from rashomon.audits.auditing import AuditSettings, run_audit
 from rashomon.audits.record import Audit
 from rashomon.data import Dataset
 from rashomon.data.texts import Texts, as_examples
-from rashomon.errors import UserError
 from rashomon.experiments.context import Context
 from rashomon.experiments.subject import GIVEN, Subject
 from rashomon.experiments.testimony import METHODS
 from rashomon.models.base import Model
+from rashomon.models.given import require_model
 from rashomon.models.model_spec import ModelSpec
 from rashomon.report.page import ReportFiles, render, save_report
-from rashomon.runs.store import Store, write_bytes
+from rashomon.runs.files import write_bytes, written_or_told
+from rashomon.runs.store import Store
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,13 +38,9 @@ class Report:
         if target.suffix != ".html":
             return self.save_folder(target).report
         page = render(self.audit).encode("utf-8", "replace")
-        try:
+        with written_or_told(f"The report cannot be written to {target}"):
             target.parent.mkdir(parents=True, exist_ok=True)
             write_bytes(target, page)
-        except OSError as error:
-            raise UserError(
-                f"The report cannot be written to {target}: {error.strerror or error}; choose another place."
-            ) from error
         return target
 
     def save_folder(self, folder: Path) -> ReportFiles:
@@ -88,6 +85,7 @@ def audit(
     Returns:
         A report that shows itself in a notebook and is saved by ``report.save("report.html")``.
     """
+    require_model(model)
     dataset = data if isinstance(data, Dataset) else _texts(data, split, model)
     context = Context(Store(Path(store)) if store is not None else Store(), given_model=model)
     subject = Subject(context.adopt(dataset), ModelSpec(), None, (seed,), checkpoint=GIVEN)

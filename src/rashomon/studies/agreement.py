@@ -19,7 +19,7 @@ import pandas as pd
 
 from rashomon.data import Dataset
 from rashomon.drawing.tables import SummaryTable, figure_first
-from rashomon.errors import UserError
+from rashomon.errors import DoesNotFit, UserError
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions, Matrix, Plot, Series
 from rashomon.experiments.judging import counted, too_few
@@ -27,13 +27,11 @@ from rashomon.experiments.repeats import REPEATED, SAMPLING, on_fewer_texts, sam
 from rashomon.experiments.summaries import (
     FLOOR,
     Row,
-    capitalised,
     check_measures,
     headline,
-    number,
     ranked_rows,
     summarise_by,
-    summary_row,
+    summary_of,
 )
 from rashomon.experiments.testimony import (
     Testimony,
@@ -50,6 +48,7 @@ from rashomon.measures.agreement import kendall_matrix
 from rashomon.measures.base import Floats, Ragged
 from rashomon.models.base import Model
 from rashomon.studies.base import ExplanationStudy, Finding, Judgement, studies
+from rashomon.wording import capitalised, decimal, sample, with_interval
 
 HEADLINE = "kendall"
 CLOSE_TO_CEILING = 0.8  # share of a method's agreement with itself that counts as agreeing with others
@@ -102,7 +101,7 @@ class Agreement(ExplanationStudy):
         heard = hear(context, self.ask, extra=(FLOOR,))
         methods = [m for m in heard[0].told.methods if m != FLOOR]
         if len(methods) < 2:
-            raise UserError(ONE_METHOD)
+            raise DoesNotFit(ONE_METHOD)
         instances = pd.concat([agreement_table(t, self.measures) for t in heard], ignore_index=True)
         summary = summarise_pairs(instances)
         main = headline(HEADLINE, self.measures)
@@ -171,7 +170,7 @@ def mean_by_example(instances: pd.DataFrame) -> dict[str, float]:
     return {str(key): float(value) for key, value in means.items()}
 
 
-def agreement(told: Explanations, measures: Sequence[str] = ("kendall", "pearson")) -> pd.DataFrame:
+def agreement(told: Explanations, measures: str | Sequence[str] = ("kendall", "pearson")) -> pd.DataFrame:
     """How much explanations that are already in hand agree.
 
     Args:
@@ -183,6 +182,11 @@ def agreement(told: Explanations, measures: Sequence[str] = ("kendall", "pearson
         A frame with a row for every measure and pair of methods: the mean over texts, its 95 % interval, n, the
         count of texts where the measure is undefined, and the standard deviation over texts.
     """
+    if not isinstance(told, Explanations):
+        raise UserError(
+            "Agreement is between explanations, as explain, Explanations.load and from_scores give them."
+        )
+    measures = (measures,) if isinstance(measures, str) else tuple(measures)
     check_measures(measures, "agreement")
     heard = from_stored(told)
     if len(heard[0].told.methods) < 2:
@@ -238,9 +242,8 @@ def with_others(method: str, taus: pd.DataFrame) -> Row | None:
     quantity = others.map(_quantity)
     apart = own.assign(quantity=quantity)[quantity != _quantity(method)]
     voices = apart.groupby(["seed", "example", "quantity"])["value"].mean()
-    texts = voices.groupby(level=["seed", "example"]).mean()
-    groups = [group.to_numpy() for _, group in texts.groupby(level="seed")]
-    return dict(summary_row(groups)) if groups else None
+    texts = voices.groupby(level=["seed", "example"]).mean().reset_index()
+    return summary_of(texts, "value", (-1.0, 1.0)) if len(texts) else None
 
 
 def _quantity(method: str) -> str:
@@ -256,12 +259,12 @@ def _verdict(summary: pd.DataFrame, methods: Sequence[str], measure: str) -> str
     best, worst = rows[-1], rows[0]
     overall = sum(row["mean"] for row in rows) / len(rows)
     word = "mostly agree" if overall >= 0.6 else "partly agree" if overall >= 0.3 else "hardly agree"
-    said = f"The {len(methods)} methods {word}: mean {_named(measure)} {overall:.2f} over pairs"
+    said = f"The {len(methods)} methods {word}: mean {_named(measure)} {decimal(overall)} over pairs"
     if len(rows) == 1:
-        return f"{capitalised(best['first'])} and {best['second']} {word}: {_named(measure)} {number(best)}."
+        return f"{capitalised(best['first'])} and {best['second']} {word}: {_named(measure)} {with_interval(best)}."
     return (
-        f"{said}, from {worst['first']} and {worst['second']} at {number(worst)} "
-        f"to {best['first']} and {best['second']} at {number(best)}."
+        f"{said}, from {worst['first']} and {worst['second']} at {with_interval(worst)} "
+        f"to {best['first']} and {best['second']} at {with_interval(best)}."
     )
 
 
@@ -289,7 +292,7 @@ def _matrix(summary: pd.DataFrame, methods: Sequence[str], names: Sequence[str])
 
 def _cell(row: Row) -> str:
     undefined = f", {int(row['undefined'])} undefined" if row["undefined"] else ""
-    return f"{number(row)}, n = {int(row['n'])}{undefined}"
+    return f"{with_interval(row)}, {sample(row['n'])}{undefined}"
 
 
 def _of_method(taus: pd.DataFrame, method: str) -> pd.DataFrame:

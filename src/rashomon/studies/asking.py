@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from rashomon.experiments.subject import GIVEN, DatasetSpec, Subject
 from rashomon.explainers import Explainer
 from rashomon.models.base import Model
 from rashomon.models.build import is_trained_checkpoint
+from rashomon.models.given import require_model
 from rashomon.models.model_spec import ModelSpec
 from rashomon.runs.specifications import from_plain, to_plain
 from rashomon.runs.store import Store
@@ -49,33 +50,32 @@ def study(
         The finding: a verdict, tables and figures. It shows itself in a notebook.
     """
     kind = studies.get(name)
+    if not isinstance(model, ModelSpec | str):
+        require_model(model)
     given = model if isinstance(model, Model) else None
     context = Context(
         Store(Path(store)) if store is not None else Store(), workers=workers, given_model=given
     )
     usual = kind()
-    subject = _subject(subject_of(usual), model, _dataset(context, data, model))
-    return with_settings(with_subject(usual, subject), settings).run(context)
-
-
-def subject_of(asked: Any) -> Subject:
-    """What a study is about."""
-    subject: Subject = asked.ask.subject if _has(asked, "ask") else asked.subject
-    return subject
-
-
-def with_subject(asked: Any, subject: Subject) -> Any:
-    if _has(asked, "ask"):
-        return replace(asked, ask=replace(asked.ask, subject=subject))
-    return replace(asked, subject=subject)
+    asked = replace(usual, subject=_subject(usual.subject, model, _dataset(context, data, model)))
+    return with_settings(asked, settings).run(context)
 
 
 def with_settings(asked: Study, settings: Mapping[str, Any]) -> Study:
     """The study with other settings, in plain or in typed form; a wrong name gets the nearest right one."""
-    plain, left_open = to_plain(asked), to_plain(_left_open(asked))
+    plain = to_plain(asked)
+    left_open = to_plain(
+        {**asked.left_open(), "subject": {"training": asked.base_training(asked.subject.model)}}
+    )
     for name, value in settings.items():
-        place, usual = _place(asked, name, plain, left_open)
-        place[name] = _merged(place.get(name), _plain(value, name), usual.get(name))
+        if name in plain:
+            table, usual = plain, left_open
+        elif name in plain["subject"] and name not in _GIVEN_APART:
+            table, usual = plain["subject"], left_open["subject"]
+        else:
+            known = {*plain, *plain["subject"]} - {*_GIVEN_APART}
+            raise unknown_name(f"setting of {asked.name}", name, known)
+        table[name] = _merged(table[name], _plain(value, name), usual.get(name))
     return from_plain(type(asked), plain)
 
 
@@ -85,10 +85,6 @@ def _subject(own: Subject, model: Model | ModelSpec | str, dataset: DatasetSpec 
         return Subject(about, ModelSpec(), None, own.seeds[:1], checkpoint=GIVEN)
     if isinstance(model, str) and is_trained_checkpoint(model):
         return Subject(about, ModelSpec(name=model), None, own.seeds[:1], checkpoint=model)
-    if not isinstance(model, ModelSpec | str):
-        raise UserError(
-            f"A {type(model).__name__} is not a model here; make one of a network and its tokenizer with wrap."
-        )
     return replace(own, dataset=about, model=ModelSpec(name=model) if isinstance(model, str) else model)
 
 
@@ -106,26 +102,6 @@ def _dataset(context: Context, data: Dataset | Texts | None, model: object) -> D
             "as Dataset.from_list and Dataset.from_pandas make."
         )
     return context.adopt(Dataset("texts", {"test": tuple(texts)}, model.labels))
-
-
-def _place(asked: Any, name: str, plain: Any, left_open: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The table that a setting stands in, and what the study would take for values left open there."""
-    if name in plain:
-        return plain, left_open
-    known = [*plain]
-    if "ask" in plain:
-        if name in plain["ask"]:
-            return plain["ask"], left_open.get("ask", {})
-        known = [*known, *plain["ask"]]
-        plain, left_open = plain["ask"], left_open.get("ask", {})
-    if name in plain["subject"] and name not in _GIVEN_APART:
-        return plain["subject"], left_open.get("subject", {})
-    raise unknown_name(f"setting of {asked.name}", name, {*known, *plain["subject"]} - {"ask", *_GIVEN_APART})
-
-
-def _left_open(asked: Any) -> dict[str, Any]:
-    subject = {"subject": {"training": asked.base_training(subject_of(asked).model)}}
-    return {**asked.left_open(), **({"ask": subject} if _has(asked, "ask") else subject)}
 
 
 def _merged(old: Any, new: Any, usual: Any) -> Any:
@@ -151,7 +127,3 @@ def _plain(value: Any, name: str) -> Any:
         return to_plain(value)
     except TypeError as error:
         raise UserError(f"{name} cannot be {value!r}: {error}.") from error
-
-
-def _has(asked: Any, field: str) -> bool:
-    return any(f.name == field for f in fields(asked))

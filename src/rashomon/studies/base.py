@@ -19,7 +19,7 @@ import pandas as pd
 from rashomon.data import Dataset
 from rashomon.drawing.notebook import finding_html
 from rashomon.drawing.tables import figure_first, table_text
-from rashomon.errors import UserError
+from rashomon.errors import DoesNotFit
 from rashomon.experiments.abilities import able_model
 from rashomon.experiments.figures import Figure
 from rashomon.experiments.judging import Rating
@@ -142,7 +142,7 @@ class Study(ABC):
         """Refuse what does not fit before any work is done."""
         reason = self.fits(able_model(context, self.base), context.data_of(self.base))
         if reason is not None:
-            raise UserError(reason)
+            raise DoesNotFit(reason)
 
     def needed_models(self) -> tuple[Subject, ...]:
         """The models that the study will ask the context for, so that all can be trained side by side first."""

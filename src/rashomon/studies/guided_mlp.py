@@ -27,28 +27,25 @@ from rashomon.experiments.adversaries import Member, adversary_training, train_a
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions
 from rashomon.experiments.subject import Subject
-from rashomon.experiments.summaries import number
+from rashomon.experiments.summaries import summary_row
 from rashomon.experiments.testimony import background
 from rashomon.experiments.trials import SelectionSplit, Trial, prepare, selecting
 from rashomon.explainers import Explanation, explainers, make_explainer
-from rashomon.measures.significance import holm_bonferroni, permutation_test, summarise
+from rashomon.measures.intervals import ENOUGH
+from rashomon.measures.significance import PairedDifference, compare_variants, holm_bonferroni
 from rashomon.models.base import Model
 from rashomon.models.build import build_model, is_pretrained
 from rashomon.models.evaluator import predict, rows_of
 from rashomon.models.model_spec import ModelSpec
 from rashomon.models.tasks import LABEL
+from rashomon.runs.files import read_parquet, read_tensors, write_parquet, write_tensors
 from rashomon.runs.specifications import Plain
-from rashomon.runs.store import (
-    read_parquet,
-    read_tensors,
-    write_parquet,
-    write_tensors,
-)
 from rashomon.studies.base import ON_TRIAL, AttentionStudy, Finding, studies
 from rashomon.training.adversarial import ModelConsistentAdversary, Reading, outputs_of
 from rashomon.training.callbacks import Callback, Listener, RowsOf, callbacks
 from rashomon.training.run import SPLITS, DatasetRows, NewModel, TrainingRun, read_history
 from rashomon.training.settings import TrainingSpec
+from rashomon.wording import with_interval
 
 GUIDES = ("uniform", "own", "base", "adversary")
 CONTROLS = ("uniform", "own", "base")  # what guides are compared with, each also with those before it
@@ -282,45 +279,56 @@ def _summary(seeds: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for figure in FIGURES:
         for guide, group in seeds.groupby("guide", sort=False):
-            told = summarise(group[figure].astype(float).to_numpy())
-            row: dict[str, Any] = {"figure": figure, "guide": guide, "n": told.n, "undefined": told.undefined}
-            row |= {"mean": told.mean, "std": told.std, "low": told.low, "high": told.high}
-            rows.append(row)
+            values = group[figure].to_numpy(dtype=np.float64)
+            rows.append({"figure": figure, "guide": guide} | summary_row([values], bounds=(0.0, 1.0)))
     return pd.DataFrame(rows)
 
 
 def _compare(instances: pd.DataFrame) -> pd.DataFrame:
-    """Each guide against uniform, the MLP's own and the base's attention: paired over texts, Holm-adjusted."""
-    means = instances.groupby(["guide", "example"], sort=False)["correct"].mean().unstack("guide")
+    """Each guide against uniform, the MLP's own and the base's attention: over seeds and texts, Holm-adjusted."""
+    tables = {
+        str(guide): part.pivot(index="seed", columns="example", values="correct")
+        for guide, part in instances.groupby("guide", sort=False)
+    }
     rows = []
     for place, control in enumerate(CONTROLS):
-        for guide in means.columns if control in means else ():
+        for guide in tables if control in tables else ():
             if guide not in CONTROLS[: place + 1]:
-                test = permutation_test(means[guide].to_numpy(), means[control].to_numpy())
-                row = {"guide": guide, "against": control, "test": test.test, "n": test.n}
-                rows.append(row | {"undefined": test.undefined, "difference": test.difference, "p": test.p})
-    table = pd.DataFrame(rows, columns=["guide", "against", "test", "n", "undefined", "difference", "p"])
+                one, other = tables[guide].align(tables[control], join="inner")
+                texts = [one.columns.tolist()] * len(one)
+                found = compare_variants(list(one.to_numpy()), list(other.to_numpy()), texts)
+                rows.append({"guide": guide, "against": control, **found.row()})
+    table = pd.DataFrame(rows, columns=["guide", "against", *PairedDifference.columns()])
     return table.assign(p_holm=holm_bonferroni(table["p"].to_numpy(dtype=np.float64)).p)
 
 
 def _verdict(summary: pd.DataFrame, comparison: pd.DataFrame) -> str:
     rows = summary[summary["figure"] == "f1"].to_dict("records")
     by_guide = {str(row["guide"]): {str(k): v for k, v in row.items()} for row in rows}
-    figures = ", ".join(f"{guide} {number(row)}" for guide, row in by_guide.items())
+    figures = ", ".join(f"{guide} {with_interval(row)}" for guide, row in by_guide.items())
     helped = _difference(comparison, "base", "uniform")
     if helped is None:
         return f"The MLP's F1 under each guide: {figures}."
-    if np.isnan(helped["p_holm"]):
-        words = "There are too few texts to tell whether the base's attention helps a model without context"
-    elif helped["p_holm"] < ALPHA and helped["difference"] > 0:
-        words = "The base's attention tells a model without context which tokens matter, so it carries information"
-    else:
-        words = "The base's attention helps a model without context no more than uniform weights do"
+    words = _words(helped)
     fooled = _difference(comparison, "adversary", "base")
-    tail = ""
-    if fooled is not None and fooled["p_holm"] < ALPHA and fooled["difference"] < 0:
-        tail = ", and the adversary's is a worse guide, however well it imitates the predictions"
-    return f"{words}{tail} (F1 by guide: {figures})."
+    if fooled is not None and _shown(fooled) and fooled["difference"] < 0:
+        words += ", and the adversary's is a worse guide, however well it imitates the predictions"
+    apart = with_interval(helped | {"mean": helped["difference"]}, 3)
+    return f"{words} (accuracy under the base's minus under uniform weights {apart}; F1 by guide: {figures})."
+
+
+def _words(helped: Mapping[str, Any]) -> str:
+    if np.isnan(helped["p_holm"]):
+        return "There are too few texts to tell whether the base's attention helps a model without context"
+    if helped["seeds"] < ENOUGH:
+        return f"Under {ENOUGH} seeds nobody can tell the training's luck from help by the base's attention"
+    if _shown(helped) and helped["difference"] > 0:
+        return "The base's attention tells a model without context which tokens matter, so it carries information"
+    return "The base's attention was not shown to help a model without context more than uniform weights do"
+
+
+def _shown(row: Mapping[str, Any]) -> bool:
+    return bool(row["seeds"] >= ENOUGH and row["p_holm"] < ALPHA)
 
 
 def _difference(comparison: pd.DataFrame, guide: str, control: str) -> dict[str, Any] | None:

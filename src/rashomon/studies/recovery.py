@@ -16,7 +16,7 @@ import pandas as pd
 
 from rashomon.data import Dataset, Example
 from rashomon.data.rationales import has_rationale, marks_of, marks_of_tokens
-from rashomon.errors import UserError
+from rashomon.errors import DoesNotFit
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions
 from rashomon.experiments.judging import Ruling, against_chance
@@ -24,10 +24,8 @@ from rashomon.experiments.summaries import (
     FLOOR,
     Row,
     against_floor,
-    capitalised,
     check_measures,
     headline,
-    number,
     ranked_rows,
     spread_by_method,
 )
@@ -38,6 +36,7 @@ from rashomon.measures import measures
 from rashomon.measures.base import Floats, Ints, Ragged
 from rashomon.models.base import Model
 from rashomon.studies.base import ExplanationStudy, Finding, Judgement, studies
+from rashomon.wording import capitalised, with_interval
 
 HEADLINE = "average-precision"
 MEASURES = (
@@ -85,7 +84,7 @@ class Recovery(ExplanationStudy):
             notes += why
             parts += [self._instances(testimony.seed, told) for told in _by_method(usable)]
         if not parts:
-            raise UserError(f"Recovery has nothing to use of {data.name}: {' '.join(dict.fromkeys(notes))}")
+            raise DoesNotFit(f"Recovery has nothing to use of {data.name}: {' '.join(dict.fromkeys(notes))}")
         instances = pd.concat(parts, ignore_index=True)
         summary = against_floor(instances)
         main = headline(HEADLINE, self.measures)
@@ -201,7 +200,9 @@ def _ruling(row: Row | None, floor: Row | None, tests: int) -> Ruling | None:
     """None where there is no random order to set the method against."""
     if row is None:
         return Ruling("unknown", "was not compared with the known tokens", "undefined")
-    told = f"average precision {number(row)}" + (f", {number(floor)} for a random order" if floor else "")
+    told = f"average precision {with_interval(row)}" + (
+        f", {with_interval(floor)} for a random order" if floor else ""
+    )
     by_chance = against_chance(
         row,
         tests,
@@ -228,14 +229,16 @@ def _verdict(summary: pd.DataFrame, measure: str) -> str:
     floor = ranked_rows(table[table["method"] == FLOOR])
     beaten = sum(row["p_holm"] < 0.05 for row in rows)
     against = (
-        f"; a random order reaches {number(floor[0])}, which {beaten} of {len(rows)} beat" if floor else ""
+        f"; a random order reaches {with_interval(floor[0])}, which {beaten} of {len(rows)} beat"
+        if floor
+        else ""
     )
     named = measure.replace("-", " ")
     if len(rows) == 1:
-        return f"{capitalised(best['method'])} finds the known tokens with {named} {number(best)}{against}."
+        return f"{capitalised(best['method'])} finds the known tokens with {named} {with_interval(best)}{against}."
     return (
-        f"The known tokens are found best by {best['method']} ({named} {number(best)}) and worst by "
-        f"{worst['method']} ({number(worst)}){against}."
+        f"The known tokens are found best by {best['method']} ({named} {with_interval(best)}) and worst by "
+        f"{worst['method']} ({with_interval(worst)}){against}."
     )
 
 

@@ -23,8 +23,8 @@ from rashomon.models.tasks import LABEL
 from rashomon.progress import Advance
 from rashomon.registry import Registry
 from rashomon.runs.by_name import make_by_name
+from rashomon.runs.files import read_tensors, write_tensors
 from rashomon.runs.specifications import to_plain
-from rashomon.runs.store import read_tensors, write_tensors
 
 EpochRecord = Mapping[str, float]
 RowsOf = Callable[[str], Rows]  # the rows of a split

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from rashomon.data.batches import Rows
 from rashomon.models.base import Model
-from rashomon.runs.store import read_tensors, write_tensors
+from rashomon.runs.files import read_tensors, write_tensors
 from rashomon.training.callbacks import EpochRecord, Listener
 from rashomon.training.objectives import LOWER_IS_BETTER, Objective
 from rashomon.training.optimizers import make_optimizer

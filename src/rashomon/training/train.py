@@ -6,11 +6,12 @@ import warnings
 from dataclasses import replace
 from typing import Any
 
-from rashomon.data.example import Dataset, Example, require_labels
-from rashomon.errors import UserError, unknown_name
+from rashomon.data.example import Dataset, Example, require_dataset, require_labels
+from rashomon.errors import DoesNotFit, UserError, unknown_name
 from rashomon.models.base import Model
 from rashomon.models.build import is_pretrained
 from rashomon.models.evaluator import rows_of, scores_of
+from rashomon.models.given import not_a_model, require_model
 from rashomon.models.label_names import in_model_labels
 from rashomon.models.model_spec import ModelSpec
 from rashomon.models.tasks import SPAN, task_of
@@ -42,7 +43,7 @@ def training_run(
 
     for split in ("train", "dev"):
         if not data[split]:
-            raise UserError(f"The {split} split of {data.name} is empty.")
+            raise DoesNotFit(f"The {split} split of {data.name} is empty.")
         require_targets(data, split, f"Training on {data.name}")
     if task_of(data) is SPAN and training.select not in (*SPAN.figures, "loss", "train-loss"):
         training = replace(training, select="f1")  # the figures of classes are not those of answers
@@ -78,6 +79,9 @@ def train(model: str | ModelSpec, data: Dataset, *, seed: int = 0, **settings: A
 
     Of models trained from scratch the defaults follow Wiegreffe & Pinter, *Attention is not not Explanation* (2019).
     """
+    if not isinstance(model, str | ModelSpec):
+        raise UserError(f"{not_a_model(model)} that could be trained by name; give a name such as 'bilstm'.")
+    require_dataset(data)
     spec = ModelSpec(name=model) if isinstance(model, str) else model
     objective = settings.pop("objective", "cross-entropy")
     for_model = {key: value for key, value in settings.items() if key in ModelSpec.__dataclass_fields__}
@@ -105,6 +109,8 @@ def evaluate(model: Model, data: Dataset, split: str = "test") -> dict[str, floa
         The loss, and the figures of the model's task: accuracy, F1 and ROC-AUC of classes; token F1 and exact match of
         answers.
     """
+    require_model(model)
+    require_dataset(data)
     require_targets(data, split, "Evaluation")
     notes: list[str] = []
     data = in_model_labels(data, model, notes)
@@ -121,4 +127,4 @@ def require_targets(data: Dataset, split: str, what: str) -> None:
         return
     missing: Example | None = next((example for example in data[split] if not example.answers), None)
     if missing is not None:
-        raise UserError(f"{what} needs answers, and question {missing.id!r} has none.")
+        raise DoesNotFit(f"{what} needs answers, and question {missing.id!r} has none.")
