@@ -49,7 +49,9 @@ def test_the_sweep_and_what_lies_beside_it(tmp_path: Path) -> None:
     assert markers["per-instance adversary"] == "plus"
     curve = finding.tables["curve"].iloc[0]
     assert curve["points"] == 3
-    assert 0 <= curve["area"] <= 1
+    assert (
+        np.isnan(curve["area"]) or 0 <= curve["area"] <= 1
+    )  # bounded by what lies beside it, it may be level
     best = finding.tables["best"].iloc[0]
     far = sweep[sweep["jsd"] > 0.05]
     assert best["f1"] == far["f1"].max()

@@ -25,16 +25,10 @@ def list_runs(store: StoreOptions, output: OutputOptions) -> None:
     infos = kept.list()
     printer.table(
         f"{len(infos)} runs in {kept.root}",
-        ["key", "kind", "made", "size", "state"],
+        ["key", "kind", "state", "size", "made"],
         [
-            (
-                info.key,
-                info.kind,
-                info.created,
-                size(info.bytes),
-                "damaged" if info.damage else "finished" if info.finished else "unfinished",
-            )
-            for info in infos
+            (i.key, i.kind, _state(i), size(i.bytes), f"{i.created.astimezone():%Y-%m-%d %H:%M}")
+            for i in infos
         ],
     )
     printer.document([_plain(info) for info in infos])
@@ -115,6 +109,10 @@ def clean_runs(
     printer.plain(f"{len(found)} leftovers, {size(total)}, {done}")
     leftovers = [{"name": entry.name, "what": entry.what, "bytes": entry.bytes} for entry in found]
     printer.document({"leftovers": leftovers, "bytes": total, "deleted": yes})
+
+
+def _state(info: Any) -> str:
+    return "damaged" if info.damage else "finished" if info.finished else "unfinished"
 
 
 def _plain(info: Any) -> dict[str, Any]:

@@ -49,9 +49,9 @@ def between_bases(trials: Sequence[Trial]) -> pd.DataFrame:
         one, other = first.rows("test").whole.extras, second.rows("test").whole.extras
         changed = float(tvd(one[PROBABILITIES], other[PROBABILITIES]).mean())
         moved = float(attention_distance(one[ATTENTION], other[ATTENTION]).mean())
-        told: dict[str, Any] = {"dataset": first.data.name, "encoder": first.subject.describe()}
-        told |= {"base": first.subject.seeds[0], "other": second.subject.seeds[0]}
-        rows.append(told | {"tvd": changed, "jsd": moved, "attefa": attefa_score(changed, moved)})
+        fields: dict[str, Any] = {"dataset": first.data.name, "encoder": first.subject.describe()}
+        fields |= {"base": first.subject.seeds[0], "other": second.subject.seeds[0]}
+        rows.append(fields | {"tvd": changed, "jsd": moved, "attefa": attefa_score(changed, moved)})
     return pd.DataFrame(rows)
 
 
@@ -137,7 +137,12 @@ def compare_subjects(seeds: pd.DataFrame) -> pd.DataFrame:
             table = group.pivot_table("attefa", unit, varied, sort=False, dropna=False)
             for first, second in combinations(table.columns, 2):
                 test = permutation_test(table[first].to_numpy(), table[second].to_numpy())
-                told = {"n": test.n, "undefined": test.undefined, "difference": test.difference, "p": test.p}
-                rows.append({"of": name, "first": first, "second": second, "paired_by": unit, **told})
+                fields = {
+                    "n": test.n,
+                    "undefined": test.undefined,
+                    "difference": test.difference,
+                    "p": test.p,
+                }
+                rows.append({"of": name, "first": first, "second": second, "paired_by": unit, **fields})
     table = pd.DataFrame(rows)
     return table.assign(p_holm=holm_bonferroni(table["p"].to_numpy()).p) if len(table) else table

@@ -43,7 +43,7 @@ def erase(
     # It remembers what it has evaluated, so methods that name the same tokens share the answer.
     engine = Engine(model)
     parts = []
-    for method in testimony.told.methods:
+    for method in testimony.explanations.methods:
         explained = accounts(testimony, method, ids)
         kept = kept_tokens(explained, method, encodings, fractions)
         for how in operators(model, perturbations):
@@ -57,13 +57,13 @@ def erase(
 def explained_texts(model: Model, testimony: Testimony) -> tuple[list[str], list[Encoding]]:
     """The texts that every method explains."""
     by_id = {example.id: example for example in testimony.examples}
-    ids = list(testimony.told.aligned().example_ids)
+    ids = list(testimony.explanations.aligned().example_ids)
     return ids, model.encode([by_id[i] for i in ids])
 
 
 def accounts(testimony: Testimony, method: str, ids: Sequence[str]) -> Explanations:
     """What one method says of these texts, in their order."""
-    of_text = {item.example_id: item for item in testimony.told.by_method(method)}
+    of_text = {item.example_id: item for item in testimony.explanations.by_method(method)}
     return Explanations(of_text[i] for i in ids)
 
 
@@ -84,9 +84,9 @@ def _rows(tops: Sequence[Bools], encoding: Encoding) -> Bools:
     return rows
 
 
-def ranking_scores(told: Explanations, method: str) -> Ragged:
+def ranking_scores(explanations: Explanations, method: str) -> Ragged:
     """What the top tokens are taken by: signed scores speak for the class, unsigned ones have only size."""
-    rows = [item.scores[item.content] for item in told]
+    rows = [item.scores[item.content] for item in explanations]
     return Ragged.from_list(rows if is_signed(method) else [np.abs(row) for row in rows])
 
 

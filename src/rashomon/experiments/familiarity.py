@@ -53,12 +53,12 @@ def unfamiliarity(
 
     def rows(distances: Floats, how: str, kind: str, method: str) -> pd.DataFrame:
         named = {"seed": testimony.seed, "example": ids, "perturbation": how, "measure": kind}
-        told = {"distance": distances / unit, "farther": farther_than_usual(distances, real).astype(float)}
-        return pd.DataFrame({**named, "method": method, **told})
+        fields = {"distance": distances / unit, "farther": farther_than_usual(distances, real).astype(float)}
+        return pd.DataFrame({**named, "method": method, **fields})
 
     middle = sorted(fractions)[len(fractions) // 2]
     parts = [rows(real, UNERASED, UNERASED, REAL)]
-    for method in testimony.told.methods:
+    for method in testimony.explanations.methods:
         kept = kept_tokens(accounts(testimony, method, ids), method, encodings, (middle,))
         for how in operators(model, perturbations):
             for place, kind in enumerate(KINDS, start=1):

@@ -30,7 +30,7 @@ def too_few(row: Row, tests: int) -> bool:
     return 0.5 ** int(row["n"]) * max(tests, 1) >= LEVEL
 
 
-def against_chance(row: Row, tests: int, told: str, perhaps: str, no_better: str) -> Ruling | None:
+def against_chance(row: Row, tests: int, figures: str, perhaps: str, no_better: str) -> Ruling | None:
     """The ruling where a method does not beat the random order, or where that could not be found out.
 
     ``row`` is one of ``against_floor``, and one of ``tests``. ``perhaps`` are the words where more texts would tell.
@@ -38,12 +38,12 @@ def against_chance(row: Row, tests: int, told: str, perhaps: str, no_better: str
     if row["p_holm"] < LEVEL:
         return None
     if row["p_holm"] != row["p_holm"]:
-        return Ruling("unknown", "was not compared with a random order", told)
+        return Ruling("unknown", "was not compared with a random order", figures)
     if too_few(row, tests):
-        return Ruling("unknown", "was tried on too few texts to tell", f"{told}, {sample(row['n'])}")
+        return Ruling("unknown", "was tried on too few texts to tell", f"{figures}, {sample(row['n'])}")
     if row["p_against_random"] >= LEVEL:
-        return Ruling("poor", no_better, told)
+        return Ruling("poor", no_better, figures)
     # It wins on its own and not among so many tests, which few texts or seeds can hardly bring about.
     if row["test"] == HIERARCHICAL:
-        return Ruling("unknown", "was tried on too few seeds to tell", told)
-    return Ruling("mixed", perhaps, told)
+        return Ruling("unknown", "was tried on too few seeds to tell", figures)
+    return Ruling("mixed", perhaps, figures)

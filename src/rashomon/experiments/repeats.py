@@ -26,8 +26,8 @@ def on_fewer_texts(testimony: Testimony, count: int | None) -> Testimony:
         return testimony
     places = np.linspace(0, len(testimony.examples) - 1, count).round().astype(int)
     examples = tuple(testimony.examples[place] for place in places)
-    told = testimony.told.where(example_id={example.id for example in examples})
-    return replace(testimony, examples=examples, told=told)
+    explanations = testimony.explanations.where(example_id={example.id for example in examples})
+    return replace(testimony, examples=examples, explanations=explanations)
 
 
 def sampled_again(
@@ -37,7 +37,7 @@ def sampled_again(
     parts = []
     for testimony in heard:
         assert testimony.model is not None
-        asked = [method for method in testimony.told.methods if method in methods]
+        asked = [method for method in testimony.explanations.methods if method in methods]
         noisy = [method for method in asked if samples(method)]
         again = context.explanations(
             testimony.model,
@@ -47,9 +47,9 @@ def sampled_again(
             background=testimony.behind,
         )
         for method in asked:
-            told = testimony.told.by_method(method)
-            second = again.by_method(method) if method in noisy else told
-            parts.append(self_comparison(testimony.seed, SAMPLING, told, second, names))
+            explanations = testimony.explanations.by_method(method)
+            second = again.by_method(method) if method in noisy else explanations
+            parts.append(self_comparison(testimony.seed, SAMPLING, explanations, second, names))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -60,11 +60,11 @@ def self_comparison(
     second_of = {item.example_id: item for item in second}
     pairs = [(item, second_of[item.example_id]) for item in first if item.example_id in second_of]
     one, other = Explanations(p[0] for p in pairs), Explanations(p[1] for p in pairs)
-    told = {"seed": seed, "example": [item.example_id for item in one], "against": against}
-    told["method"] = first.methods[0] if first else ""
+    fields = {"seed": seed, "example": [item.example_id for item in one], "against": against}
+    fields["method"] = first.methods[0] if first else ""
     return pd.concat(
         [
-            pd.DataFrame({**told, "measure": name, "value": self_agreement(one, other, name)})
+            pd.DataFrame({**fields, "measure": name, "value": self_agreement(one, other, name)})
             for name in names
         ],
         ignore_index=True,
@@ -77,7 +77,7 @@ def self_agreement(first: Explanations, second: Explanations, name: str = KENDAL
     if signs and not all(map(is_signed, first.methods)):
         return np.full(len(first), np.nan)
     rows = [
-        Ragged.from_list([i.scores[i.content] if signs else np.abs(i.scores[i.content]) for i in told])
-        for told in (first, second)
+        Ragged.from_list([i.scores[i.content] if signs else np.abs(i.scores[i.content]) for i in account])
+        for account in (first, second)
     ]
     return np.asarray(measures.get(name)(rows[0], rows[1]))

@@ -120,9 +120,9 @@ def fit_coalitions(
         asked = [_next_rows(drawn[i].kept, len(values[i]), plans[i][0]) for i in pending]
         for i, new in zip(pending, explained_values(sub_job(job, pending), asked, how), strict=True):
             values[i] = np.concatenate([values[i], new])
-            told = _fitted(drawn[i], values[i], plans[i].pop(0), limit, fit)
-            if told.settled or not plans[i]:
-                found[i] = told
+            fitted = _fitted(drawn[i], values[i], plans[i].pop(0), limit, fit)
+            if fitted.settled or not plans[i]:
+                found[i] = fitted
     return [found[i] for i in range(len(sizes))]
 
 

@@ -125,8 +125,8 @@ class Lime(Explainer):
             raise UserError("The penalty and the kernel width of lime must be above zero.")
 
     def attribute(self, job: Job) -> list[Scores]:
-        told = fit_coalitions(job, self.samples, self.most, self.draw, self.perturbation, self.fit)
-        return _sampled_scores(job, told, [one.warnings for one in told])
+        fitted = fit_coalitions(job, self.samples, self.most, self.draw, self.perturbation, self.fit)
+        return _sampled_scores(job, fitted, [one.warnings for one in fitted])
 
     def fit(self, sampled: Sampled) -> tuple[Floats, Floats]:
         # The whole and the empty text are samples too; a text of one token has no others.
@@ -165,8 +165,8 @@ class KernelShap(Explainer):
         check_samples(self.name, self.samples, self.most)
 
     def attribute(self, job: Job) -> list[Scores]:
-        told = fit_coalitions(job, self.samples, self.most, self.draw, self.perturbation, self.fit)
-        return _sampled_scores(job, told, [self._warnings(one) for one in told], gap=0.0)
+        fitted = fit_coalitions(job, self.samples, self.most, self.draw, self.perturbation, self.fit)
+        return _sampled_scores(job, fitted, [self._warnings(one) for one in fitted], gap=0.0)
 
     def _warnings(self, fitted: Fitted) -> tuple[str, ...]:
         n, allowed = len(fitted.scores), self.most if self.samples == "auto" else self.samples
@@ -194,11 +194,11 @@ class KernelShap(Explainer):
 
 
 def _sampled_scores(
-    job: Job, told: Sequence[Fitted], warnings: Sequence[tuple[str, ...]], gap: float | None = None
+    job: Job, fits: Sequence[Fitted], warnings: Sequence[tuple[str, ...]], gap: float | None = None
 ) -> list[Scores]:
-    scores = on_content(job, [one.scores for one in told])
-    spread = on_content(job, [one.spread for one in told])
+    scores = on_content(job, [one.scores for one in fits])
+    spread = on_content(job, [one.spread for one in fits])
     return [
         Scores(values, gap, said, errors, one.used)
-        for values, errors, said, one in zip(scores, spread, warnings, told, strict=True)
+        for values, errors, said, one in zip(scores, spread, warnings, fits, strict=True)
     ]

@@ -79,7 +79,7 @@ def _row(
     for segment in range(1 if item.text_pair is None else 2):
         parts = _cut_at(pieces(item, segment), [span[1:] for span in rationale if span[0] == segment])
         cut.append(
-            [[_units(piece.text) for piece, _ in parts], [i for i, (_, told) in enumerate(parts) if told]]
+            [[_units(piece.text) for piece, _ in parts], [i for i, (_, part) in enumerate(parts) if part]]
         )
         heats.append("".join(_letter(piece) for piece, _ in parts))
         tops.append([i for i, (piece, _) in enumerate(parts) if piece.top])

@@ -170,9 +170,11 @@ class AdversarySweep(AttentionStudy):
         chosen = far["tvd"].idxmin() if far["f1"].isna().all() else far["f1"].idxmax()
         of_all = points[(points["kind"] == "adversary") & (points["class"] == "all")]
         row = of_all[of_all["lambda"] == chosen].iloc[0]
-        told: dict[str, Any] = {name: row[name] for name in ("lambda", "f1", "tvd", "halved_tvd", "jsd", "n")}
-        told["base_f1"] = trial.base_scores.get("f1", float("nan"))
-        return pd.DataFrame([told])
+        fields: dict[str, Any] = {
+            name: row[name] for name in ("lambda", "f1", "tvd", "halved_tvd", "jsd", "n")
+        }
+        fields["base_f1"] = trial.base_scores.get("f1", float("nan"))
+        return pd.DataFrame([fields])
 
 
 def _weight(outcome: Outcome) -> float:
@@ -259,14 +261,14 @@ def _grid(texts: pd.DataFrame, figure: str) -> np.ndarray:
 
 def _under(points: pd.DataFrame, curve: pd.DataFrame, label: str) -> dict[str, Any]:
     """Whether uniform weights and the per-instance adversary lie under the curve (they are better adversaries)."""
-    told: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for kind in ("uniform", "instance"):
         point = points[(points["kind"] == kind) & (points["class"] == label)]
         if len(point):
             height = height_at(float(point["jsd"].iloc[0]), curve["jsd"].to_numpy(), curve["tvd"].to_numpy())
             known = np.isfinite(height)
-            told[f"{kind}_under_curve"] = bool(point["tvd"].iloc[0] < height) if known else None
-    return told
+            fields[f"{kind}_under_curve"] = bool(point["tvd"].iloc[0] < height) if known else None
+    return fields
 
 
 def _figures(points: pd.DataFrame) -> tuple[Plot, ...]:
@@ -380,16 +382,16 @@ def _as_good(best: pd.Series[Any]) -> bool:
 
 
 def _found(best: pd.Series[Any]) -> str:
-    told = f"JSD {decimal(best['jsd'])}, TVD {decimal(best['tvd'], 3)}"
+    figures = f"JSD {decimal(best['jsd'])}, TVD {decimal(best['tvd'], 3)}"
     if np.isnan(best["base_f1"]) or np.isnan(best["f1"]):
-        return f"an adversary attends elsewhere ({told}; how well it predicts needs labels)"
-    told = f"F1 {decimal(best['f1'], 3)} (base {decimal(best['base_f1'], 3)}), {told}"
+        return f"an adversary attends elsewhere ({figures}; how well it predicts needs labels)"
+    figures = f"F1 {decimal(best['f1'], 3)} (base {decimal(best['base_f1'], 3)}), {figures}"
     if _as_good(best):
         return (
-            f"an adversary attends elsewhere and predicts as well ({told}), so the base's attention is not the "
+            f"an adversary attends elsewhere and predicts as well ({figures}), so the base's attention is not the "
             "only account of its predictions"
         )
     return (
-        f"no adversary that attends elsewhere predicts as well (best: {told}), which speaks for attention as "
+        f"no adversary that attends elsewhere predicts as well (best: {figures}), which speaks for attention as "
         "explanation as far as these trainings went"
     )

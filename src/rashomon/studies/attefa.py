@@ -233,7 +233,7 @@ def _verdict(summary: pd.DataFrame) -> str:
             if _bound(low)[0] < low["mean"]
             else ""
         )
-        told = (
+        figures = (
             f"{_words(low)}: AtteFa is {with_interval(low)} over {over} ({_where(low)}, JSD {decimal(low['jsd'])})"
             f"{bound}"
         )
@@ -242,11 +242,11 @@ def _verdict(summary: pd.DataFrame) -> str:
         constant = (
             ", where most adversaries gave up and call nearly every text the same" if _gave_up(high) else ""
         )
-        told = (
+        figures = (
             f"Attention is hardest to move with {_where(high)} (AtteFa {with_interval(high)}{constant}) and "
             f"easiest with {_where(low)} ({with_interval(low)}). There, {words[0].lower()}{words[1:]}"
         )
-    return f"{told}{_refuted(rows)}."
+    return f"{figures}{_refuted(rows)}."
 
 
 def _refuted(rows: Sequence[Mapping[str, Any]]) -> str:

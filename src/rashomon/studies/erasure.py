@@ -128,23 +128,26 @@ def _with_model(context: Context, ask: Ask, testimony: Testimony) -> Testimony:
     """Stored explanations beside the model and the texts they are of, and a random order to beat."""
     data = context.dataset(ask.subject.dataset)
     by_id = {example.id: example for split in data for example in data[split]}
-    missing = [i for i in testimony.told.example_ids if i not in by_id]
+    missing = [i for i in testimony.explanations.example_ids if i not in by_id]
     if missing:
         raise UserError(
             f"The stored explanations are of texts that {data.name} does not have, such as {missing[0]!r}."
         )
-    examples = tuple(by_id[i] for i in testimony.told.example_ids)
+    examples = tuple(by_id[i] for i in testimony.explanations.example_ids)
     model = context.models(ask.subject)[0].model
-    read = dict(zip(testimony.told.example_ids, model.encode(examples), strict=True))
-    for item in testimony.told:
+    read = dict(zip(testimony.explanations.example_ids, model.encode(examples), strict=True))
+    for item in testimony.explanations:
         _check_tokens(item, read[item.example_id], model)
-    told, controls = testimony.told, [floor for floor in FLOORS if floor not in testimony.told.methods]
+    explanations, controls = (
+        testimony.explanations,
+        [floor for floor in FLOORS if floor not in testimony.explanations.methods],
+    )
     if controls:
-        classes = {item.example_id: item.target for item in told}
+        classes = {item.example_id: item.target for item in explanations}
         asked = context.explanations(model, examples, controls, seed=ask.subject.seeds[0])
-        told += [replace(item, target=classes[item.example_id]) for item in asked]
+        explanations += [replace(item, target=classes[item.example_id]) for item in asked]
     behind = background(data, ask.subject.seeds[0])
-    return replace(testimony, model=model, examples=examples, told=told, behind=behind)
+    return replace(testimony, model=model, examples=examples, explanations=explanations, behind=behind)
 
 
 def judgements(summary: pd.DataFrame) -> tuple[Judgement, ...]:
@@ -167,20 +170,20 @@ def _by_method(summary: pd.DataFrame) -> dict[str, dict[str, Ruling]]:
         floor = gone.get(FLOOR)
         rows = [row for method, row in gone.items() if method not in FLOORS]
         for row in rows:
-            told = f"comprehensiveness {with_interval(row)}"
-            told += f", {with_interval(floor)} for a random order" if floor else ""
-            told += f", sufficiency {with_interval(kept[row['method']])}" if row["method"] in kept else ""
-            told = f"under {NOUNS[str(how)]} {told}"
-            found.setdefault(row["method"], {})[str(how)] = _ruling(row, floor, rows[-1], tests, told)
+            figures = f"comprehensiveness {with_interval(row)}"
+            figures += f", {with_interval(floor)} for a random order" if floor else ""
+            figures += f", sufficiency {with_interval(kept[row['method']])}" if row["method"] in kept else ""
+            figures = f"under {NOUNS[str(how)]} {figures}"
+            found.setdefault(row["method"], {})[str(how)] = _ruling(row, floor, rows[-1], tests, figures)
     return found
 
 
-def _ruling(row: Row, floor: Row | None, best: Row, tests: int, told: str) -> Ruling:
+def _ruling(row: Row, floor: Row | None, best: Row, tests: int, figures: str) -> Ruling:
     """Under one operator, from the test against a random order and the intervals of both and of the best method."""
     by_chance = against_chance(
         row,
         tests,
-        told,
+        figures,
         perhaps=f"may beat a random order{WHERE}, which more texts would tell",
         no_better=f"does not beat a random order{WHERE}",
     )
@@ -188,12 +191,12 @@ def _ruling(row: Row, floor: Row | None, best: Row, tests: int, told: str) -> Ru
         return by_chance
     assert floor is not None, "what was tested was tested against a random order"
     if row["mean"] - floor["mean"] < NOTICEABLE:
-        return Ruling("mixed", f"beats a random order{WHERE}, though the model hardly minds", told)
+        return Ruling("mixed", f"beats a random order{WHERE}, though the model hardly minds", figures)
     if _low(row) <= _high(floor):
-        return Ruling("mixed", f"beats a random order{WHERE}, though their intervals overlap", told)
+        return Ruling("mixed", f"beats a random order{WHERE}, though their intervals overlap", figures)
     if _high(row) < _low(best) and best["mean"] - row["mean"] >= NOTICEABLE:
-        return Ruling("mixed", f"beats a random order{WHERE}, though others do better", told)
-    return Ruling("good", f"names tokens that the model uses{WHERE}", told)
+        return Ruling("mixed", f"beats a random order{WHERE}, though others do better", figures)
+    return Ruling("good", f"names tokens that the model uses{WHERE}", figures)
 
 
 def _low(row: Row) -> float:
@@ -206,7 +209,7 @@ def _high(row: Row) -> float:
 
 def _joined(rulings: Mapping[str, Ruling]) -> Ruling:
     """One ruling of those under each operator: what depends on the operator is mixed at best."""
-    told = "; ".join(ruling.number for ruling in rulings.values())
+    figures = "; ".join(ruling.number for ruling in rulings.values())
     alike: dict[
         str, list[str]
     ] = {}  # words, the most favourable first, and the operators that they hold under
@@ -214,16 +217,16 @@ def _joined(rulings: Mapping[str, Ruling]) -> Ruling:
         alike.setdefault(ruling.words, []).append(NOUNS[how])
     ratings = [ruling.rating for ruling in rulings.values() if ruling.rating != "unknown"]
     if not ratings:
-        return Ruling("unknown", next(iter(alike)), told)
+        return Ruling("unknown", next(iter(alike)), figures)
     worst: Rating = min(ratings, key=_WORTH.__getitem__)
     if len(rulings) == 1 and worst == "good":
-        return Ruling("mixed", f"{_said(alike)}, and was tried in no other way", told)
+        return Ruling("mixed", f"{_said(alike)}, and was tried in no other way", figures)
     if len(alike) == 1:
-        return Ruling(worst, _said(alike), told)
+        return Ruling(worst, _said(alike), figures)
     if set(ratings) == {"good", "poor"} == {ruling.rating for ruling in rulings.values()} and len(alike) == 2:
         (words, here), (_, there) = alike.items()
-        return Ruling("mixed", f"{_said({words: here})}, but not under {_and(there)}", told)
-    return Ruling("mixed" if "good" in ratings else worst, _said(alike), told)
+        return Ruling("mixed", f"{_said({words: here})}, but not under {_and(there)}", figures)
+    return Ruling("mixed" if "good" in ratings else worst, _said(alike), figures)
 
 
 def _said(alike: Mapping[str, Sequence[str]]) -> str:

@@ -91,9 +91,9 @@ class GuidedMlp(AttentionStudy):
         spec = _mlp_of(self.subject.model)
         runs = []
         for guide in self.guides:
-            told = None if guide in LEARNED else self._weights(context, trial, guide)
+            given_weights = None if guide in LEARNED else self._weights(context, trial, guide)
             made = replace(spec, weights=LEARNED.get(guide, "preset"))
-            folder = None if told is None else _keep(context, data, made, told)
+            folder = None if given_weights is None else _keep(context, data, made, given_weights)
             runs += [(guide, seed, self._run(data, made, seed, folder)) for seed in self.seeds]
         folders = context.train_runs([run for _, _, run in runs], "guided-mlps")
         return self._finding(trial, [(guide, seed) for guide, seed, _ in runs], folders)
@@ -137,8 +137,8 @@ class GuidedMlp(AttentionStudy):
         given = {}
         for split in SPLITS:
             texts = trial.data[split]
-            told = context.explanations(model, texts, [method], seed=seed, background=behind)
-            given[split] = [_Given.of_explanation(item) for item in told]
+            explanations = context.explanations(model, texts, [method], seed=seed, background=behind)
+            given[split] = [_Given.of_explanation(item) for item in explanations]
         return given
 
     def _finding(self, trial: Trial, guides: Sequence[tuple[str, int]], folders: Sequence[Path]) -> Finding:
@@ -202,9 +202,9 @@ def _mlp_of(base: ModelSpec) -> ModelSpec:
 
 def _attention(model: Model, trial: Trial, split: str) -> list[_Given]:
     encodings = model.encode(trial.data[split])
-    told = outputs_of(model, trial.rows(split), trial.reading).attention.mean(1).double().numpy()
+    attention = outputs_of(model, trial.rows(split), trial.reading).attention.mean(1).double().numpy()
     return [
-        _Given(told[row, : len(encoding)], encoding.segments, encoding.word_ids)
+        _Given(attention[row, : len(encoding)], encoding.segments, encoding.word_ids)
         for row, encoding in enumerate(encodings)
     ]
 
@@ -224,8 +224,8 @@ def _keep(context: Context, data: Dataset, spec: ModelSpec, given: Mapping[str, 
 def _padded(reader: Model, examples: Sequence[Example], given: Sequence[_Given]) -> Tensor:
     encodings = reader.encode(examples)
     weights = torch.zeros(len(encodings), max(map(len, encodings)))
-    for row, (told, encoding) in enumerate(zip(given, encodings, strict=True)):
-        weights[row, : len(encoding)] = torch.from_numpy(told.onto(encoding))
+    for row, (item, encoding) in enumerate(zip(given, encodings, strict=True)):
+        weights[row, : len(encoding)] = torch.from_numpy(item.onto(encoding))
     return weights
 
 

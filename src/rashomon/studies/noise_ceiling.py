@@ -71,7 +71,7 @@ class NoiseCeiling(ExplanationStudy):
         if self.stored is not None:
             parts = _among_stored(first, notes, self._measured)
         else:
-            parts = [sampled_again(context, first, first[0].told.methods, self._measured)]
+            parts = [sampled_again(context, first, first[0].explanations.methods, self._measured)]
             if self.subject.checkpoint is None:
                 parts += self._model(context, first, notes)
             else:
@@ -95,11 +95,11 @@ class NoiseCeiling(ExplanationStudy):
         parts = []
         others = context.models(self.subject.with_another_seed)
         for testimony, trained in zip(first, others, strict=True):
-            methods = testimony.told.methods
+            methods = testimony.explanations.methods
             other = context.explanations(
                 trained.model, testimony.examples, methods, seed=testimony.seed, background=testimony.behind
             )
-            parts += _same_class(testimony.seed, testimony.told, other, notes, self._measured)
+            parts += _same_class(testimony.seed, testimony.explanations, other, notes, self._measured)
         return parts
 
 
@@ -114,27 +114,25 @@ def _same_class(
         "only those are compared."
     )
     shared = [method for method in first.methods if method in second.methods]
-    return [
-        self_comparison(
-            seed, MODEL, *(told.by_method(method).where(example_id=same) for told in (first, second)), names
-        )
-        for method in shared
-        if same
-    ]
+    parts = []
+    for method in shared if same else ():
+        one, other = (account.by_method(method).where(example_id=same) for account in (first, second))
+        parts.append(self_comparison(seed, MODEL, one, other, names))
+    return parts
 
 
 def _among_stored(heard: list[Testimony], notes: list[str], names: Sequence[str]) -> list[pd.DataFrame]:
     """Each account of a file against the next: of the same model under another seed, or of another model."""
     parts = []
     for turn, (one, other) in enumerate(pairwise(heard)):
-        first, second = _unshared(one.told, other.told)
+        first, second = _unshared(one.explanations, other.explanations)
         if {item.model for item in first} != {item.model for item in second}:
             parts += _same_class(turn, first, second, notes, names)
             continue
         for method in first.methods:
             if method in second.methods:
-                told = (first.by_method(method), second.by_method(method))
-                parts.append(self_comparison(turn, SAMPLING, *told, names))
+                explanations = (first.by_method(method), second.by_method(method))
+                parts.append(self_comparison(turn, SAMPLING, *explanations, names))
     parts = [part for part in parts if len(part)]
     if not parts:
         raise DoesNotFit(
@@ -147,7 +145,7 @@ def _among_stored(heard: list[Testimony], notes: list[str], names: Sequence[str]
 def _unshared(one: Explanations, other: Explanations) -> tuple[Explanations, Explanations]:
     """Without the records that are part of both accounts: what is the same record has not been repeated."""
     shared = {id(item) for item in one} & {id(item) for item in other}
-    first, second = (told.where(lambda item: id(item) not in shared) for told in (one, other))
+    first, second = (account.where(lambda item: id(item) not in shared) for account in (one, other))
     return first, second
 
 
@@ -155,7 +153,8 @@ def judgements(summary: pd.DataFrame, headline: str = HEADLINE) -> tuple[Judgeme
     """Every method by its agreement with itself."""
     methods = list(dict.fromkeys(summary["method"]))
     found: dict[tuple[str, str], dict[str, Row]] = {}
-    for row in ranked_rows(summary):
+    order = list(dict.fromkeys(summary["measure"]))
+    for row in sorted(ranked_rows(summary), key=lambda row: order.index(row["measure"])):
         found.setdefault((row["method"], row["against"]), {})[row["measure"]] = row
     judged = []
     for method in methods:
@@ -170,31 +169,33 @@ def _judgement(method: str, known: Mapping[str, Mapping[str, Row]], headline: st
     A method that does not sample repeats itself by definition, which is no test that it has passed.
     """
 
-    def judged(rating: Rating, words: str, told: str) -> Judgement:
-        return Judgement(method, "stability", rating, words, told)
+    def judged(rating: Rating, words: str, figures: str) -> Judgement:
+        return Judgement(method, "stability", rating, words, figures)
 
     sampled = samples(method)
     varied = {against: rows for against, rows in known.items() if sampled or against == MODEL}
     said = [_number(rows, headline, against) for against, rows in varied.items()]
-    told = "; ".join(said if sampled else ["deterministic", *said])
+    figures = "; ".join(said if sampled else ["deterministic", *said])
     found = {a: rows[headline]["mean"] for a, rows in varied.items() if not too_few(rows[headline], methods)}
     if not found and not sampled:
-        return judged("unknown", "is deterministic: sampling again changes nothing", told)
+        return judged("unknown", "is deterministic: sampling again changes nothing", figures)
     if not varied:
-        return judged("unknown", "cannot be repeated", "undefined")
+        return judged("unknown", "cannot be compared with itself", "undefined")
     if not found:
-        return judged("unknown", "was repeated on too few texts to tell", told)
+        return judged("unknown", "was repeated on too few texts to tell", figures)
     again, elsewhere = found.get(SAMPLING, 1.0), found.get(MODEL, 1.0)
     if again < SHAKY and _same_weight(varied[SAMPLING]):
-        return judged("mixed", f"puts its weight where it did before, but not {_by(headline)}", told)
+        return judged(
+            "mixed", "puts its weight where it did before, though its other top tokens change", figures
+        )
     if again < SHAKY:
-        return judged("poor", f"changes when it is sampled again, {_by(headline)}", told)
+        return judged("poor", f"changes when it is sampled again, {_by(headline)}", figures)
     if again < STABLE:
-        return judged("mixed", f"partly repeats itself, {_by(headline)}", told)
+        return judged("mixed", f"partly repeats itself, {_by(headline)}", figures)
     if elsewhere < SHAKY:
-        return judged("mixed", f"changes when the model is trained again, {_by(headline)}", told)
+        return judged("mixed", f"changes when the model is trained again, {_by(headline)}", figures)
     mostly = "is deterministic and mostly stands when the model is retrained"
-    return judged("good", f"{'repeats itself' if sampled else mostly}, {_by(headline)}", told)
+    return judged("good", f"{'repeats itself' if sampled else mostly}, {_by(headline)}", figures)
 
 
 def _same_weight(rows: Mapping[str, Row]) -> bool:

@@ -67,8 +67,8 @@ class Permutation(AttentionStudy):
         examples = draw(data, self.split, self.instances, self.seed)
         parts = []
         for seed, trained in zip(self.subject.seeds, context.models(self.base), strict=False):
-            told = shuffle_all(trained.model, examples, self.permutations, self.seed)
-            parts.append(told.assign(seed=seed))
+            shuffled = shuffle_all(trained.model, examples, self.permutations, self.seed)
+            parts.append(shuffled.assign(seed=seed))
         table = with_bins(pd.concat(parts, ignore_index=True), data.labels)
         summary = by_bin(table, "change")
         return self.finding(
