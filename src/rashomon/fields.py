@@ -98,7 +98,8 @@ def _commented(source: str) -> dict[str, str]:
         behind = [
             text for (line, _), text in comments.items() if node.lineno <= line <= (node.end_lineno or 0)
         ]
-        above, line = [], node.lineno - 1
+        above: list[str] = []
+        line = node.lineno - 1
         while (line, node.col_offset) in comments:
             above.insert(0, comments[line, node.col_offset])
             line -= 1
