@@ -11,6 +11,8 @@ from rashomon.fields import dataclass_in, described_fields, setting
 from rashomon.models.model_spec import ModelSpec
 from rashomon.training.settings import TrainingSpec
 
+LONG = "said in the middle of a pair of parentheses, where the formatter puts what is too long"
+
 
 @dataclass(frozen=True)
 class Inner:
@@ -21,6 +23,10 @@ class Inner:
 class Base:
     plain: int = 1  # said in a comment
     silent: str = "word"
+    # said above it,
+    # in two lines
+    above: str = "#"
+    wrapped: int = 7  # said in the middle of a pair of parentheses, where the formatter puts what is too long
 
 
 @dataclass(frozen=True)
@@ -37,9 +43,10 @@ class Outer(Base):
 
 def test_fields_carry_their_meaning() -> None:
     found = {one.name: one for one in described_fields(Outer)}
-    assert list(found) == ["plain", "silent", "needed", "said", "chosen", "inner"]
+    assert list(found) == ["plain", "silent", "above", "wrapped", "needed", "said", "chosen", "inner"]
     assert [one.help for one in found.values()] == [
-        "said in a comment", "", "", "said in words", "one of two", ""
+        "said in a comment", "", "said above it, in two lines", LONG,
+        "", "said in words", "one of two", "",
     ]  # fmt: skip
     assert found["said"].default == (1, 2)
     assert found["said"].names == ("--say",)

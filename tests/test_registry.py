@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rashomon.data.catalogue import datasets
-from rashomon.errors import UserError
+from rashomon.errors import Caution, UserError
 from rashomon.explainers.base import explainers
 from rashomon.measures.base import measures
 from rashomon.models.encoders import encoders
@@ -77,7 +77,7 @@ def test_what_cannot_be_loaded_is_named_and_the_others_work(
         axe="strange_tools.good:axe",
     )
     tools: Registry[str] = Registry("tool", "tools")
-    with pytest.warns(UserWarning, match="is left out, because") as told:
+    with pytest.warns(Caution, match="is left out, because") as told:
         assert tools.names() == ["saw"]
     messages = [str(warning.message) for warning in told]
     assert any("tool 'drill'" in text and "ZeroDivisionError" in text for text in messages)
@@ -90,7 +90,7 @@ def test_what_is_built_in_is_not_replaced(tmp_path: Path, monkeypatch: pytest.Mo
     _announced(monkeypatch, hammer="other_tools.mine:hammer")
     tools: Registry[str] = Registry("tool", "tools")
     tools.register("hammer")("ours")
-    with pytest.warns(UserWarning, match="another tool of this name"):
+    with pytest.warns(Caution, match="another tool of this name"):
         assert tools.names() == ["hammer"]
     assert tools.get("hammer") == "ours"
 

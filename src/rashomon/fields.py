@@ -1,21 +1,21 @@
 """What can be set, with its meaning beside it: the one source for checks, command-line options and help.
 
 A specification is a dataclass. ``setting`` makes a field that carries its help; where a field has none, the comment
-behind it in the source is its meaning. ``described_fields`` reads both.
+behind it in the source, or above it, is its meaning. ``described_fields`` reads both.
 """
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import inspect
-import re
+import io
 import textwrap
+import tokenize
 import typing
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass
 from typing import Any, Literal
-
-_COMMENTED = re.compile(r" {4}(\w+):[^#]*#\s*(.*)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +73,36 @@ def _read(field: dataclasses.Field[Any], kind: Any, said: str) -> Setting:
 
 
 def _comments(specification: type[Any]) -> dict[str, str]:
-    """The comments behind the fields of a class and of those it inherits from, by field."""
+    """What the comments say of the fields of a class and of those it inherits from, by field."""
     found: dict[str, str] = {}
     for cls in reversed(specification.__mro__):
         if not dataclasses.is_dataclass(cls):
             continue
         try:
-            lines = textwrap.dedent(inspect.getsource(cls)).splitlines()
+            source = textwrap.dedent(inspect.getsource(cls))
         except (OSError, TypeError):  # made at run time, or installed without its source
             continue
-        found |= {match[1]: match[2] for line in lines if (match := _COMMENTED.match(line))}
+        found |= _commented(source)
+    return found
+
+
+def _commented(source: str) -> dict[str, str]:
+    """Fields of a class by name with the comment behind them, or else the one above them."""
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    comments = {t.start: t.string.lstrip("# ") for t in tokens if t.type == tokenize.COMMENT}
+    (made,) = ast.parse(source).body
+    found: dict[str, str] = {}
+    for node in getattr(made, "body", ()):
+        if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
+            continue
+        behind = [
+            text for (line, _), text in comments.items() if node.lineno <= line <= (node.end_lineno or 0)
+        ]
+        above: list[str] = []
+        line = node.lineno - 1
+        while (line, node.col_offset) in comments:
+            above.insert(0, comments[line, node.col_offset])
+            line -= 1
+        if behind or above:
+            found[node.target.id] = " ".join(behind or above)
     return found

@@ -17,7 +17,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pkgutil import walk_packages
 from typing import Generic, TypeVar
 
-from rashomon.errors import unknown_name
+from rashomon.errors import Caution, unknown_name
 
 T = TypeVar("T")
 
@@ -90,6 +90,7 @@ class Registry(Generic[T]):
                 warnings.warn(
                     f"The {self.kind} {point.name!r}{whose} is left out, because {point.value} cannot be loaded "
                     f"({reason}).",
+                    Caution,
                     stacklevel=2,
                 )
 
