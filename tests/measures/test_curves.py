@@ -106,6 +106,25 @@ def test_shapes_at_their_borders() -> None:
     assert shape_of(0.1, 0.3, np.array([0.0, 0.02, curves.NEAR]), tvd) == "convex"
 
 
+@pytest.mark.parametrize(
+    ("interval", "reach", "cost", "shape"),
+    [
+        ((0.10, 0.475), 0.60, 0.300, "convex"),
+        ((0.10, 0.485), 0.60, 0.300, "undecided"),
+        ((0.525, 0.9), 0.60, 0.300, "concave"),
+        ((0.515, 0.9), 0.60, 0.300, "undecided"),
+        ((0.485, 0.515), 0.60, 0.300, "straight"),
+        ((0.10, 0.300), 0.60, 0.025, "convex"),
+        ((0.10, 0.300), 0.60, 0.015, "flat"),
+        ((0.10, 0.300), 0.06, 0.300, "convex"),
+        ((0.10, 0.300), 0.04, 0.300, "undefined"),
+    ],
+)
+def test_where_the_words_change(interval: tuple[float, float], reach: float, cost: float, shape: str) -> None:
+    line = np.array([0.0, 0.5, 1.0])
+    assert shape_of(*interval, reach * line, cost * line) == shape
+
+
 def test_the_height_of_a_curve_between_its_points_and_beyond() -> None:
     assert height_at(0.5, np.array([1.0, 0.0]), np.array([0.4, 0.2])) == pytest.approx(0.3)
     assert np.isnan(height_at(2.0, np.array([0.0, 1.0]), np.array([0.2, 0.4])))
