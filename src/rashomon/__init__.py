@@ -6,7 +6,6 @@ The public names are imported when first used, so that ``import rashomon`` and `
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -38,8 +37,6 @@ if TYPE_CHECKING:
     from rashomon.training import evaluate as evaluate
     from rashomon.training.train import train as train
 
-__version__ = version("rashomon")
-
 _HOMES = {
     "rashomon.data": ("Columns", "Dataset", "Example", "load_dataset", "load_file"),
     "rashomon.errors": ("UserError",),
@@ -69,6 +66,10 @@ __all__ = [*_HOME_OF, "__version__", "explainers"]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":  # looked up where packages are installed, which takes its time
+        from importlib.metadata import version
+
+        return version("rashomon")
     if name == "explainers":  # a package: every explainer class is a name of it
         return import_module("rashomon.explainers")
     if name not in _HOME_OF:

@@ -181,8 +181,8 @@ def test_costs_are_seconds_a_text(checkpoint: Callable[..., Path]) -> None:
 def test_a_report_on_stored_explanations_names_what_is_in_the_file(context: Context, tmp_path: Path) -> None:
     ask = Ask(subject_in(context), METHODS, 6)
     (heard,) = hear(context, ask)
-    fingerprint, path = heard.told[0].model, tmp_path / "told.parquet"
-    heard.told.save(path)
+    fingerprint, path = heard.explanations[0].model, tmp_path / "told.parquet"
+    heard.explanations.save(path)
     study = Agreement(instances=5, stored=str(path))
     told = single_finding(study, study.run(context), "", 1.0)
     assert (told.model, told.dataset) == (fingerprint, "told.parquet: 5 texts")
@@ -194,5 +194,5 @@ def test_a_report_on_stored_explanations_names_what_is_in_the_file(context: Cont
     assert single_finding(matched, finding, "", 1.0).dataset.startswith(
         f"told.parquet: {used} texts, matched"
     )
-    Explanations(replace(item, model="unknown") for item in heard.told).save(path)
+    Explanations(replace(item, model="unknown") for item in heard.explanations).save(path)
     assert single_finding(study, study.run(context), "", 1.0).model == "stored explanations"

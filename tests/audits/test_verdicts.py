@@ -44,6 +44,21 @@ def test_cost_and_nothing_else() -> None:
     assert ratings == ["good", "mixed", "poor"]
 
 
+@pytest.mark.parametrize("aspect", ["stability", "exclusiveness"])
+def test_what_cannot_be_repeated_or_is_one_of_several_accounts_is_not_trusted(aspect: str) -> None:
+    good = _rated("b", faithfulness="good")
+    capped = MethodVerdict(
+        "a",
+        "",
+        (FAITHFUL, Judgement("a", aspect, "poor", "is not the only account", "")),
+    )
+    said = overall([capped, good], [])
+    assert said.startswith("Trust b most")
+    assert "A is not the only account." in said
+    alone = overall([capped], [])
+    assert alone.startswith("No method passes")
+
+
 def _rated(method: str, **ratings: Rating) -> MethodVerdict:
     judged = (Judgement(method, aspect, rating, "", "") for aspect, rating in ratings.items())
     return MethodVerdict(method, "", tuple(judged))

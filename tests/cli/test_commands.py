@@ -12,7 +12,7 @@ import pytest
 
 from rashomon.cli.options import OutputOptions
 from rashomon.cli.output import Printer
-from rashomon.cli.study import _compact
+from rashomon.cli.study import _compact, _figure_column
 from rashomon.explainers import Explanations
 from rashomon.runs.specifications import to_plain
 from rashomon.studies import studies
@@ -68,6 +68,9 @@ def test_list_names_everything(rashomon: Command) -> None:
     names = {kind: {entry["name"] for entry in entries} for kind, entries in listed.items()}
     assert {"mock-1", "planted-reviews"} <= names["datasets"]
     assert {"bilstm", "minilm"} <= names["models"]
+    assert {"bilstm", "mlp"} <= names["encoders"]
+    assert {"cross-entropy", "tying"} <= names["objectives"]
+    assert {"classification", "span"} <= names["tasks"]
     assert {"lime", "deeplift", "attention-flow"} <= names["explainers"]
     assert {"kendall", "jsd"} <= names["measures"]
     assert {"agreement", "erasure", "recovery", "necessity", "noise-ceiling"} <= names["studies"]
@@ -334,7 +337,46 @@ def test_small_numbers_are_told_apart(capsys: pytest.CaptureFixture[str]) -> Non
     assert all(number in said for number in ("0.000525", "0.0008", "0.000 ", "0.012 "))
 
 
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
+def test_the_figure_comes_right_after_the_names_however_narrow_the_screen(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    names = {
+        "measure": ["kendall-top-25pct"],
+        "first": ["integrated-gradients(steps=50)"],
+        "second": ["lime"],
+    }
+    counts, figures = (
+        {"n": [100], "undefined": [7]},
+        {"mean": [0.5], "std": [0.1], "low": [0.4], "high": [0.6]},
+    )
+    table = _compact(pd.DataFrame({**names, **counts, **figures, "p_holm": [0.125]}))
+    assert list(table.columns) == [*names, "mean [95 %]", "n", "undefined", "p_holm"]
+    Printer(OutputOptions(False, False)).table(
+        "Agreement", list(table.columns), table.itertuples(index=False), keep=_figure_column(table) + 1
+    )
+    lines = capsys.readouterr().out.splitlines()
+    assert any("0.500 [0.400, 0.600]" in line for line in lines)
+    assert all(len(line) <= width for line in lines)
+
+
+def test_counts_come_after_what_was_counted() -> None:
+    table = _compact(pd.DataFrame({"kind": ["seed"], "n": [3], "jsd": [0.25], "f1": [0.5], "undefined": [0]}))
+    assert list(table.columns) == ["kind", "jsd", "f1", "n", "undefined"]
+    assert _figure_column(table) == 1
+
+
 def test_undefined_figures_are_called_so() -> None:
     nan = float("nan")
     table = pd.DataFrame({"mean": [0.5, 0.5, nan], "low": [0.4, nan, nan], "high": [0.6, nan, nan]})
+    table["interval"] = ["95 %", "none", "none"]
     assert _compact(table)["mean [95 %]"].tolist() == ["0.500 [0.400, 0.600]", "0.500", "undefined"]
+    two_seeds = _compact(table.assign(interval=["range", "none", "none"]))
+    assert two_seeds["mean (range)"].tolist() == ["0.500 (0.400 to 0.600)", "0.500", "undefined"]
+
+
+def test_p_values_are_never_zero(capsys: pytest.CaptureFixture[str]) -> None:
+    Printer(OutputOptions(False, False)).table("Tests", ["p_holm", "std"], [[0.0, 7.27e-17], [0.04, 0.1]])
+    said = capsys.readouterr().out
+    assert all(number in said for number in ("< .001", "0.040", " 0.000 ", "0.100"))

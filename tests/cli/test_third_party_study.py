@@ -66,8 +66,9 @@ def announced(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -
         studies.register("reading-time")(ReadingTime)
     else:
         point = EntryPoint("reading-time", f"{__name__}:ReadingTime", "rashomon.studies")
-        monkeypatch.setattr("rashomon.registry.entry_points", lambda group: [point])
-        monkeypatch.setattr(studies, "_plugins_loaded", False)
+        found = {"rashomon.studies": [point]}
+        monkeypatch.setattr("rashomon.registry.entry_points", lambda group: found.get(group, []))
+        monkeypatch.setattr(studies, "_complete", False)
     yield
     studies._entries.pop("reading-time", None)
 

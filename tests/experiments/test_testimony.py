@@ -59,7 +59,7 @@ def test_draw_refuses(split: str, count: int, message: str) -> None:
 def test_methods_that_do_not_fit_are_left_out_and_named(context: Context) -> None:
     subject = subject_in(context)
     (heard,) = hear(context, Ask(subject, ("attention", "attention-rollout"), 3))
-    assert heard.told.methods == ("attention",)
+    assert heard.explanations.methods == ("attention",)
     assert warnings_of([heard]) == (
         "attention-rollout is left out: the model has no layers of self-attention",
     )
@@ -74,28 +74,31 @@ def test_every_seed_has_its_own_texts_and_model(context: Context) -> None:
     heard = hear(context, Ask(subject_in(context, seeds=(0, 1)), ("attention",), 8))
     assert [t.seed for t in heard] == [0, 1]
     assert heard[0].examples != heard[1].examples
-    assert len({item.model for t in heard for item in t.told}) == 2
+    assert len({item.model for t in heard for item in t.explanations}) == 2
 
 
 def test_warnings_are_counted_by_kind(context: Context) -> None:
     (heard,) = hear(context, Ask(subject_in(context), ("attention",), 3))
     items = [
-        replace(i, method="captum:ig", warnings=(f"{n} tokens were cut",)) for n, i in enumerate(heard.told)
+        replace(i, method="captum:ig", warnings=(f"{n} tokens were cut",))
+        for n, i in enumerate(heard.explanations)
     ]
     told = Explanations([*items[:2], replace(items[2], warnings=())])
-    assert warnings_of([replace(heard, told=told)]) == ("captum:ig: # tokens were cut (2 of 3 texts)",)
+    assert warnings_of([replace(heard, explanations=told)]) == (
+        "captum:ig: # tokens were cut (2 of 3 texts)",
+    )
 
 
 def test_stored_accounts_are_told_apart(context: Context) -> None:
     ask = Ask(subject_in(context, seeds=(0, 1)), ("attention", "random"), 24)
-    one, two = (t.told for t in hear(context, ask))
+    one, two = (t.explanations for t in hear(context, ask))
     assert len(from_stored(one)) == 1
     by_model = from_stored(one + two)
-    assert [t.told for t in by_model] == [one, two]
-    shifted = hear(context, replace(ask, methods=("random",)), seed_shift=7)[0].told
+    assert [t.explanations for t in by_model] == [one, two]
+    shifted = hear(context, replace(ask, methods=("random",)), seed_shift=7)[0].explanations
     by_seed = from_stored(one + shifted)
-    assert [t.told.methods for t in by_seed] == [("attention", "random")] * 2
-    assert by_seed[0].told.by_method("random") != by_seed[1].told.by_method("random")
+    assert [t.explanations.methods for t in by_seed] == [("attention", "random")] * 2
+    assert by_seed[0].explanations.by_method("random") != by_seed[1].explanations.by_method("random")
     with pytest.raises(UserError, match="two explanations"):
         from_stored(one + one)
     with pytest.raises(UserError, match="empty"):
@@ -144,10 +147,10 @@ def test_labels_of_the_data_become_classes_of_the_model(
 
 def test_files_of_two_seeds_can_be_joined(context: Context) -> None:
     ask = Ask(subject_in(context), ("attention", "lime", "gradient-shap"), 6)
-    one, two = (hear(context, ask, seed_shift=shift)[0].told for shift in (0, 1))
+    one, two = (hear(context, ask, seed_shift=shift)[0].explanations for shift in (0, 1))
     heard = from_stored(one + two)
-    assert [t.told.methods for t in heard] == [ask.methods] * 2
-    assert [len(t.told) for t in heard] == [18, 18]
+    assert [t.explanations.methods for t in heard] == [ask.methods] * 2
+    assert [len(t.explanations) for t in heard] == [18, 18]
     changed = [replace(i, scores=i.scores + 1) if i.method == "attention" else i for i in two]
     with pytest.raises(UserError, match="two explanations by 'attention'"):
         from_stored(one + changed)
@@ -155,32 +158,36 @@ def test_files_of_two_seeds_can_be_joined(context: Context) -> None:
 
 def test_scores_of_an_unknown_model_stand_beside_every_model(context: Context) -> None:
     ask = Ask(subject_in(context, seeds=(0, 1)), ("attention", "random"), 24)
-    one, two = (t.told for t in hear(context, ask))
+    one, two = (t.explanations for t in hear(context, ask))
     foreign = [replace(i, method="elsewhere", model=UNKNOWN, target=-1) for i in one.by_method("attention")]
     heard = from_stored(one + foreign + two)
-    assert [set(t.told.methods) for t in heard] == [{"attention", "random", "elsewhere"}] * 2
-    assert [{i.model for i in t.told} - {UNKNOWN} for t in heard] == [{one[0].model}, {two[0].model}]
-    assert from_stored(Explanations(foreign))[0].told == Explanations(foreign)
+    assert [set(t.explanations.methods) for t in heard] == [{"attention", "random", "elsewhere"}] * 2
+    assert [{i.model for i in t.explanations} - {UNKNOWN} for t in heard] == [{one[0].model}, {two[0].model}]
+    assert from_stored(Explanations(foreign))[0].explanations == Explanations(foreign)
 
 
 def test_stored_explanations_are_those_asked_for(context: Context, tmp_path: Path) -> None:
     path = str(tmp_path / "told.parquet")
     (whole,) = hear(context, Ask(subject_in(context), ("attention", "lime", "random"), 10))
-    whole.told.save(path)
+    whole.explanations.save(path)
     (heard,) = hear(context, Ask(stored=path))
-    assert heard.told == whole.told
-    assert hear(context, Ask(methods=("lime",), stored=path))[0].told.methods == ("lime",)
-    both = hear(context, Ask(methods=("lime",), stored=path), extra=("random", "trivial"))[0].told.methods
+    assert heard.explanations == whole.explanations
+    assert hear(context, Ask(methods=("lime",), stored=path))[0].explanations.methods == ("lime",)
+    both = hear(context, Ask(methods=("lime",), stored=path), extra=("random", "trivial"))[
+        0
+    ].explanations.methods
     assert both == ("lime", "random")
     with pytest.raises(UserError, match="by 'lmie', only by attention, lime, random"):
         hear(context, Ask(methods=("lmie",), stored=path))
     (few,) = hear(context, Ask(instances=4, stored=path))
-    assert len(few.told.example_ids) == 4
-    assert len(few.told) == 12
+    assert len(few.explanations.example_ids) == 4
+    assert len(few.explanations) == 12
     assert few.notes == ("4 of the 10 stored texts are used, as asked by instances.",)
-    reversed_told = Explanations(reversed(list(whole.told)))
+    reversed_told = Explanations(reversed(list(whole.explanations)))
     reversed_told.save(path)
-    assert set(hear(context, Ask(instances=4, stored=path))[0].told.example_ids) == set(few.told.example_ids)
+    assert set(hear(context, Ask(instances=4, stored=path))[0].explanations.example_ids) == set(
+        few.explanations.example_ids
+    )
     with pytest.raises(UserError, match="At least one"):
         hear(context, Ask(instances=0, stored=path))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -269,3 +270,24 @@ def test_the_fingerprint_tells_settings_apart_that_no_weight_shows(change: dict[
     for name, tensor in plain.state_dict().items():
         assert torch.equal(tensor, other.state_dict()[name])
     assert plain.fingerprint() == _model().fingerprint() != other.fingerprint()
+
+
+def test_the_fingerprint_follows_every_change_of_a_weight() -> None:
+    """The kept hash is given up whichever way a weight is changed, and comes back with the weight."""
+    model = _model()
+    before = model.fingerprint()
+    weight = next(iter(model.parameters()))
+    with torch.no_grad():
+        weight[0, 0] += 1
+    added = model.fingerprint()
+    with torch.no_grad():
+        weight[0, 0] -= 1
+    assert before != added
+    weight.data[...] *= 1.5  # torch does not count this one
+    scaled = model.fingerprint()
+    assert scaled not in (before, added)
+    copied = copy.deepcopy(model)
+    assert copied.fingerprint() == scaled
+    with torch.no_grad():
+        next(iter(copied.parameters())).zero_()
+    assert copied.fingerprint() != scaled == model.fingerprint()

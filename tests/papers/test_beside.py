@@ -11,8 +11,10 @@ import pytest
 from scipy import stats
 
 from rashomon.experiments.figures import Distributions, Plot, Series
-from rashomon.papers import beside, claims_input, load, with_published
+from rashomon.papers import claims_input, load, with_published
+from rashomon.papers.beside import _measured, beside
 from rashomon.papers.claims import decide
+from rashomon.papers.published import Source
 from rashomon.studies.base import Finding
 
 
@@ -136,6 +138,15 @@ def test_intervals_follow_from_spread_over_seeds_where_a_study_has_no_more() -> 
     assert (attefa["ours"], attefa["low"], attefa["high"]) == (0.3, 0.2, 0.4)
     few = beside(finding("attefa", {"summary": rows.assign(n=2)}), "attefa", "3")
     assert np.isnan(row_of(few, dataset="sst", encoder="mlp", figure="jsd")["low"])
+
+
+def test_the_range_of_two_seeds_is_no_interval() -> None:
+    source = Source("summary", "mean")
+    row = {"mean": 0.5, "low": 0.4, "high": 0.6, "std": 0.1, "n": 200, "interval": "95 %"}
+    sure = _measured("f1", {}, row, source)
+    assert (sure.low, sure.high) == (0.4, 0.6)
+    told = _measured("f1", {}, row | {"interval": "range"}, source)
+    assert np.isnan([told.low, told.high]).all()
 
 
 def test_several_bases_under_one_key_are_averaged_without_an_interval() -> None:

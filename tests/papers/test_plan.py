@@ -54,6 +54,16 @@ def test_what_stands_in_is_run_in_its_place_and_more_than_was_published_on_reque
     assert {run.point["encoder"] for run in runs} == {"distilbert"}
 
 
+def test_a_dataset_that_cannot_be_had_is_run_where_something_stands_in() -> None:
+    paper = load("teacher_student")
+    (run,) = plan_of(paper, paper.table("3")).runs
+    assert run.point["dataset"] == "movie_rationales"
+    assert run.settings["subject"]["dataset"]["name"] == "yelp_hat"
+    nothing = plan_of(paper, paper.table("7"))
+    assert nothing.runs == ()
+    assert nothing.left_out[0].startswith("Natural Questions is left out")
+
+
 def test_tables_that_no_study_gives_have_no_runs() -> None:
     paper = load("disagreement")
     assert plan_of(paper, paper.table("7")).runs == ()

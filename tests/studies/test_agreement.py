@@ -47,8 +47,8 @@ def test_the_matrix_equals_a_plain_loop_over_texts(context: Context) -> None:
             ("pearson", stats.pearsonr),
         ):
             loop = [
-                correlation(*(np.abs(_content(heard.told, m, e)) for m in (first, second)))[0]
-                for e in heard.told.example_ids
+                correlation(*(np.abs(_content(heard.explanations, m, e)) for m in (first, second)))[0]
+                for e in heard.explanations.example_ids
             ]
             assert instances[measure, first, second].tolist() == pytest.approx(loop, abs=1e-9, nan_ok=True)
             mean = np.nanmean(loop)
@@ -122,13 +122,13 @@ def test_several_seeds_are_drawn_before_texts(context: Context) -> None:
 def test_stored_explanations_give_the_same_table(context: Context, tmp_path: Path) -> None:
     ask = Ask(subject_in(context), METHODS, 6)
     (heard,) = hear(context, ask)
-    heard.told.save(tmp_path / "told.parquet")
+    heard.explanations.save(tmp_path / "told.parquet")
     stored = Agreement.of(replace(ask, stored=str(tmp_path / "told.parquet"))).run(Context(context.store))
     fresh = (
         Agreement.of(ask).run(context).tables["summary"].query("second != 'random'").reset_index(drop=True)
     )
     assert stored.tables["summary"].equals(fresh)
-    table = ra.agreement(heard.told)
+    table = ra.agreement(heard.explanations)
     assert set(table["measure"]) == {"kendall", "pearson"}
     assert (
         table.query("measure == 'kendall'")["mean"].tolist()
@@ -140,9 +140,9 @@ def test_foreign_explanations_are_compared(context: Context) -> None:
     (heard,) = hear(context, Ask(subject_in(context), ("leave-one-out",), 5))
     foreign = Explanations(
         replace(item, method="lib:loo", target=-1, model="unknown", scores=item.scores * 2)
-        for item in heard.told
+        for item in heard.explanations
     )
-    row = agreement(heard.told + foreign).iloc[0]
+    row = agreement(heard.explanations + foreign).iloc[0]
     assert row["mean"] == pytest.approx(1.0)
 
 
@@ -184,7 +184,7 @@ def test_refusals(context: Context, methods: tuple, measures: tuple, message: st
 
 
 def test_one_stored_method_is_refused(context: Context, tmp_path: Path) -> None:
-    hear(context, Ask(subject_in(context), ("attention",), 3))[0].told.save(tmp_path / "one.parquet")
+    hear(context, Ask(subject_in(context), ("attention",), 3))[0].explanations.save(tmp_path / "one.parquet")
     with pytest.raises(UserError, match="at least two methods"):
         Agreement(stored=str(tmp_path / "one.parquet")).run(context)
 
@@ -286,7 +286,7 @@ def test_methods_that_sample_are_asked_again(context: Context, asked: list[tuple
     (heard,) = hear(context, study.ask)
     assert heard.model is not None
     again = explain(heard.model, heard.examples, ["lime(samples=30)"], seed=1000, background=heard.behind)
-    mean = np.nanmean(self_agreement(heard.told.by_method("lime(samples=30)"), again))
+    mean = np.nanmean(self_agreement(heard.explanations.by_method("lime(samples=30)"), again))
     assert f"{mean:.2f} [" in by_method["lime(samples=30)"].number.split(SAMPLING)[0].split("others, ")[1]
     assert len(finding.judgements) == 2
     other = Agreement(subject_in(context), ("attention", "lime(samples=30)"), 12, measures=("pearson",))

@@ -15,7 +15,7 @@ from rashomon.measures.divergence import LN2
 from rashomon.models.build import build_model
 from rashomon.models.evaluator import rows_of
 from rashomon.models.model_spec import ModelSpec
-from rashomon.studies.attefa import Attefa, _verdict
+from rashomon.studies.attefa import Attefa, _judgements, _verdict
 from tests.studies.trials import FEW, check_finding, fewer, finished_runs, planted, trial_of
 
 
@@ -77,6 +77,7 @@ ROW = {
     "high": 1.0,
     "jsd": 0.4,
     "gave_up": 0.0,
+    "cut_off": 0.0,
 }
 
 
@@ -101,6 +102,30 @@ def test_a_score_that_another_base_refutes_is_said_to_be(another: float, apart: 
 )
 def test_words_follow_how_far_attention_was_moved(mean: float, jsd: float, words: str) -> None:
     assert words in _verdict(pd.DataFrame([ROW | {"mean": mean, "jsd": jsd}]))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words", "rating"),
+    [
+        ({}, "Training did not move", "good"),
+        ({"cut_off": 0.6}, "cannot be told yet", "unknown"),  # a search that was stopped proves nothing
+        ({"cut_off": 0.5}, "Training did not move", "good"),
+        ({"gave_up": 0.6}, "constant prediction", "unknown"),
+        ({"jsd": 0.01}, "hardly moved", "unknown"),
+        ({"mean": 0.3}, "some cost", "mixed"),
+        ({"mean": 0.05, "jsd": 0.6, "cut_off": 1.0}, "quite different attention gives", "poor"),  # it found one
+        ({"bound": 0.02, "bound_jsd": 0.5, "bound_by": "a model with uniform weights", "cut_off": 1.0},
+         "attention (a model with uniform weights) gives the same", "poor"),
+        ({"bound": 0.02, "bound_jsd": 0.05, "bound_by": "x"}, "Training did not move", "good"),  # not apart
+        ({"bound": 0.3, "bound_jsd": 0.5, "bound_by": "x"}, "some cost", "mixed"),
+        ({"mean": 0.3, "bound": 0.4, "bound_jsd": 0.5, "bound_by": "x"}, "some cost", "mixed"),
+    ],
+)  # fmt: skip
+def test_words_follow_the_best_that_anything_found(changes: dict, words: str, rating: str) -> None:
+    table = pd.DataFrame([ROW | changes])
+    assert words in _verdict(table)
+    (judgement,) = _judgements(table)
+    assert (judgement.method, judgement.aspect, judgement.rating) == ("attention", "exclusiveness", rating)
 
 
 @pytest.mark.parametrize(("share", "said"), [(0.0, False), (0.5, False), (0.6, True), (1.0, True)])

@@ -53,7 +53,7 @@ def test_average_precision_equals_scikit_learn(context: Context) -> None:
     rows = table.query("method == 'leave-one-out' and measure == 'average-precision'")
     by_id = {example.id: example for example in data["test"]}
     for row in rows.to_dict("records"):
-        scores = np.abs(heard.told.of(row["example"])[0].scores)
+        scores = np.abs(heard.explanations.of(row["example"])[0].scores)
         assert row["value"] == pytest.approx(average_precision_score(by_id[row["example"]].rationale, scores))
 
 
@@ -148,10 +148,12 @@ def test_stored_explanations(context: Context, tmp_path: Path) -> None:
     fresh = Recovery.of(ask).run(context)
     (heard,) = hear(context, ask)
     path = tmp_path / "told.parquet"
-    heard.told.save(path)
+    heard.explanations.save(path)
     stored = Recovery.of(replace(ask, stored=str(path))).run(context)
     assert stored.tables["summary"].equals(fresh.tables["summary"])
-    Explanations(replace(i, target=-1, target_label="", probabilities=()) for i in heard.told).save(path)
+    Explanations(replace(i, target=-1, target_label="", probabilities=()) for i in heard.explanations).save(
+        path
+    )
     untold = Recovery.of(replace(ask, stored=str(path))).run(context)
     assert any(w.startswith("12 of 12 texts are used") for w in untold.warnings)
 
@@ -181,14 +183,14 @@ def test_texts_are_told_apart_by_what_they_say(context: Context, tmp_path: Path)
     """Ids of files are mostly numbers: the same id in another file is another text."""
     ask = Ask(subject_in(context), ("leave-one-out", "random"), 12)
     (heard,) = hear(context, ask)
-    path, others = tmp_path / "told.parquet", set(heard.told.example_ids[:3])
+    path, others = tmp_path / "told.parquet", set(heard.explanations.example_ids[:3])
     Explanations(
-        replace(i, text=i.text + " again") if i.example_id in others else i for i in heard.told
+        replace(i, text=i.text + " again") if i.example_id in others else i for i in heard.explanations
     ).save(path)
     finding = Recovery.of(replace(ask, stored=str(path))).run(context)
     assert any("3 do not match a text of the data." in warning for warning in finding.warnings)
     assert not others & set(finding.tables["instances"]["example"])
-    Explanations(replace(i, text_pair="again") for i in heard.told).save(path)
+    Explanations(replace(i, text_pair="again") for i in heard.explanations).save(path)
     with pytest.raises(UserError, match="12 do not match"):
         Recovery.of(replace(ask, stored=str(path))).run(context)
 

@@ -73,7 +73,7 @@ def _audit(context: Context, settings: AuditSettings, command: str) -> Audit:
     examples, behind = draw(data, settings.split, settings.instances, seed), background(data, seed)
     methods, _ = answerable(settings.methods, model)
     # First, so that a setting that does not fit the texts is told before hours of training adversaries.
-    told = context.explanations(model, examples, methods, seed=seed, background=behind)
+    explanations = context.explanations(model, examples, methods, seed=seed, background=behind)
     findings = _carry_out(context, plan, warnings)
     judged = verdicts(methods, findings, measure_costs(model, examples, methods, behind))
     kept = (warning for finding in findings for warning in finding.warnings)
@@ -84,7 +84,7 @@ def _audit(context: Context, settings: AuditSettings, command: str) -> Audit:
         summary=overall(judged, findings),
         verdicts=judged,
         findings=tuple(findings),
-        explanations=told,
+        explanations=explanations,
         example_agreement=_example_agreement(findings),
         gold_labels={e.id: data.labels[e.label] for e in examples if e.label is not None},
         rationales={e.id: marked for e in examples if (marked := _marked_spans(e))},

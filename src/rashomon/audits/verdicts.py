@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 
 from rashomon.audits.record import MethodVerdict
 from rashomon.experiments.judging import Rating
-from rashomon.experiments.summaries import capitalised
 from rashomon.studies.base import Finding, Judgement
+from rashomon.wording import capitalised, milliseconds
 
 QUICK, SLOW = 0.1, 2.0  # seconds a text
 COST = "cost"
 # The aspects that decide whether a method is to be trusted, and what it then does.
+CAPPING = ("stability", "exclusiveness")  # poor in one of these, a method is not trusted
 DECISIVE = {
     "faithfulness": "the model uses the tokens named",
     "truth": "the tokens known to matter are found",
@@ -48,14 +49,14 @@ def _cost(method: str, costs: Mapping[str, float]) -> Judgement:
         return Judgement(method, COST, "unknown", "not timed", "undefined")
     rating: Rating = "good" if seconds < QUICK else "mixed" if seconds < SLOW else "poor"
     words = {"good": "quick", "mixed": "takes a moment", "poor": "slow"}[rating]
-    told = f"{seconds * 1000:.{0 if seconds >= 0.01 else 1}f} ms a text"
-    return Judgement(method, COST, rating, words, told)
+    return Judgement(method, COST, rating, words, f"{milliseconds(seconds)} a text")
 
 
 def overall(judged: Sequence[MethodVerdict], findings: Sequence[Finding]) -> str:
     """The answer on top of the page: what passed the decisive tests, what failed one, and whether methods agree."""
     known = {verdict.method: _known(verdict) for verdict in judged}
-    trusted = [m for m, of in known.items() if of and set(of.values()) == {"good"}]
+    capped = {verdict.method for verdict in judged if _capped(verdict)}
+    trusted = [m for m, of in known.items() if of and set(of.values()) == {"good"} and m not in capped]
     failed = [m for m, of in known.items() if _failed(of)]
     parts = []
     if not any(known.values()):
@@ -74,8 +75,23 @@ def overall(judged: Sequence[MethodVerdict], findings: Sequence[Finding]) -> str
         )
     if failed:
         parts.append(f"Do not rely on {_join(failed)} here.")
+    parts += [
+        f"{capitalised(v.method)} {words}."
+        for v in judged
+        if (words := _caveat(v)) and v.method not in failed
+    ]
     parts += [f.verdict for f in findings if any(j.aspect == "agreement" for j in f.judgements)]
     return " ".join(parts)
+
+
+def _capped(verdict: MethodVerdict) -> bool:
+    """What cannot be repeated, or is one account of several, is not to be trusted, however faithful it looks."""
+    return any(j.aspect in CAPPING and j.rating == "poor" for j in verdict.judgements)
+
+
+def _caveat(verdict: MethodVerdict) -> str:
+    """Why a method is capped, in the words of its judgements."""
+    return " and ".join(j.words for j in verdict.judgements if j.aspect in CAPPING and j.rating == "poor")
 
 
 def _known(verdict: MethodVerdict) -> dict[str, Rating]:

@@ -76,7 +76,7 @@ def command(
     trained = context.models(subject)[0].model
     if not chosen:
         chosen, _ = answerable(DEFAULT_METHODS, trained)
-    told = explain(
+    explanations = explain(
         trained,
         examples,
         chosen,
@@ -85,8 +85,8 @@ def command(
         background=background(dataset, subject.seeds[0]) if dataset else (),
     )
     if dataset is not None and subject.checkpoint is None:
-        told = _marked(told, examples, dataset)
-    shown = told.words() if words else told
+        explanations = _marked(explanations, examples, dataset)
+    shown = explanations.words() if words else explanations
     if out is not None:
         _save(shown, out)
         printer.plain(f"saved {len(shown)} explanations to {out}")
@@ -97,7 +97,9 @@ def command(
             printer.say(to_rich(group))
         printer.say(legend())
     notes = dataset.notes if dataset is not None else ()
-    printer.warnings([*notes, *warnings_of([Testimony(subject.seeds[0], trained, tuple(examples), told)])])
+    printer.warnings(
+        [*notes, *warnings_of([Testimony(subject.seeds[0], trained, tuple(examples), explanations)])]
+    )
     printer.document([item.to_dict() for item in shown])
 
 
@@ -119,7 +121,7 @@ def _from_data(data: DataOptions, dataset: Dataset | None, limit: int) -> list[E
     return list(dataset["test"][:limit])
 
 
-def _marked(told: Explanations, examples: Sequence[Example], dataset: Dataset) -> Explanations:
+def _marked(explanations: Explanations, examples: Sequence[Example], dataset: Dataset) -> Explanations:
     """What a model was trained on it knows by heart, and its explanations may not hold for other texts."""
     from rashomon.explainers import Explanations
 
@@ -127,7 +129,7 @@ def _marked(told: Explanations, examples: Sequence[Example], dataset: Dataset) -
     ids = {example.id for example in examples if (example.text, example.text_pair) in seen}
     return Explanations(
         replace(item, warnings=(*item.warnings, TRAINED_ON)) if item.example_id in ids else item
-        for item in told
+        for item in explanations
     )
 
 
@@ -141,15 +143,15 @@ def _check_format(out: Path) -> None:
     check_writable(out.parent)
 
 
-def _save(told: Explanations, out: Path) -> None:
+def _save(explanations: Explanations, out: Path) -> None:
     from rashomon.explainers.display import to_html
     from rashomon.runs.files import write_bytes
 
     out.parent.mkdir(parents=True, exist_ok=True)
     if out.suffix == ".parquet":
-        told.save(out)
+        explanations.save(out)
     elif out.suffix == ".html":
-        write_bytes(out, to_html(told).encode())
+        write_bytes(out, to_html(explanations).encode())
     else:
-        document = [item.to_dict() for item in told]
+        document = [item.to_dict() for item in explanations]
         write_bytes(out, json.dumps(document, ensure_ascii=False, indent=1).encode())

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rashomon.data import Columns
     from rashomon.experiments.context import Context
     from rashomon.experiments.subject import DatasetSpec, Subject
+    from rashomon.runs.store import Store
 
 Text = str | None
 Number = int | None
@@ -71,14 +72,18 @@ class StoreOptions:
         if self.data_dir is not None and not self.data_dir.is_dir():
             raise UserError(f"There is no folder {self.data_dir}, which the data directory names.")
 
+    def runs(self) -> Store:
+        """Finished work alone, for those who only look at it."""
+        from rashomon.runs.store import Store
+
+        return Store(self.store) if self.store else Store()
+
     def context(self) -> Context:
         from rashomon.experiments.context import Context
-        from rashomon.runs.store import Store
 
         if self.trust_remote_code:
             os.environ["RASHOMON_TRUST_REMOTE_CODE"] = "1"  # for worker processes too
-        store = Store(self.store) if self.store else Store()
-        return Context(store, self.data_dir, self.workers, self.backend)  # type: ignore[arg-type]
+        return Context(self.runs(), self.data_dir, self.workers, self.backend)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from rashomon.cli.options import OutputOptions
 from rashomon.progress import show_progress
+from rashomon.wording import plain_cell
 
 FOLDED = 24  # what a column of words needs at least
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # line breaks and tabs are harmless
@@ -55,7 +56,10 @@ class Printer:
         """
         if not self.for_people:
             return
-        cells = [[_cell(value) for value in row] for row in rows]
+        cells = [
+            [harmless(plain_cell(value, column)) for value, column in zip(row, columns, strict=True)]
+            for row in rows
+        ]
         shown = _fitting(columns, cells, self.console.width, keep)
         table = Table(title=Text(title), title_justify="left", title_style="bold", header_style="bold")
         for number, column in enumerate(columns[:shown]):
@@ -91,15 +95,6 @@ def _width(columns: Sequence[str], cells: Sequence[Sequence[str]], most: int | N
     """Of a table with borders, with columns of at most so many characters."""
     longest = [max([len(name), *(len(row[n]) for row in cells)]) for n, name in enumerate(columns)]
     return 1 + sum(min(each, most or each) + 3 for each in longest)
-
-
-def _cell(value: object) -> str:
-    if isinstance(value, float):
-        if math.isnan(value):
-            return "undefined"
-        # Lambdas, learning rates and p-values of .0005 and .0008 are not both .001.
-        return f"{value:.3g}" if 0 < abs(value) < 0.01 else f"{value:.3f}"
-    return harmless(str(value))
 
 
 def _finite(value: Any) -> Any:

@@ -10,6 +10,7 @@ import typer
 from rashomon.cli.groups import takes
 from rashomon.cli.options import OutputOptions, StoreOptions
 from rashomon.cli.output import Printer
+from rashomon.wording import size
 
 app = typer.Typer(help="List, show, verify and remove finished work.", no_args_is_help=True)
 Key = Annotated[str, typer.Argument(help="The run's key, or as much of it as is unambiguous.")]
@@ -20,13 +21,13 @@ Key = Annotated[str, typer.Argument(help="The run's key, or as much of it as is 
 def list_runs(store: StoreOptions, output: OutputOptions) -> None:
     """List every run, the newest first, unfinished ones included."""
     printer = Printer(output)
-    kept = store.context().store
+    kept = store.runs()
     infos = kept.list()
     printer.table(
         f"{len(infos)} runs in {kept.root}",
         ["key", "kind", "state", "size", "made"],
         [
-            (i.key, i.kind, _state(i), _size(i.bytes), f"{i.created.astimezone():%Y-%m-%d %H:%M}")
+            (i.key, i.kind, _state(i), size(i.bytes), f"{i.created.astimezone():%Y-%m-%d %H:%M}")
             for i in infos
         ],
     )
@@ -38,7 +39,7 @@ def list_runs(store: StoreOptions, output: OutputOptions) -> None:
 def show_run(key: Key, store: StoreOptions, output: OutputOptions) -> None:
     """Show what a run was made from and what it holds."""
     printer = Printer(output)
-    info = store.context().store.show(key)
+    info = store.runs().show(key)
     document = _plain(info) | {"files": sorted(str(f.relative_to(info.path)) for f in info.path.rglob("*"))}
     if printer.for_people:
         import json
@@ -52,8 +53,8 @@ def show_run(key: Key, store: StoreOptions, output: OutputOptions) -> None:
 def remove_run(key: Key, store: StoreOptions, output: OutputOptions) -> None:
     """Remove a run from the store."""
     printer = Printer(output)
-    info = store.context().store.remove(key)
-    printer.plain(f"removed {info.kind} {info.key} ({_size(info.bytes)})")
+    info = store.runs().remove(key)
+    printer.plain(f"removed {info.kind} {info.key} ({size(info.bytes)})")
     printer.document({"removed": info.key})
 
 
@@ -65,14 +66,14 @@ def verify_runs(store: StoreOptions, output: OutputOptions) -> None:
     Nothing is changed: a damaged run is made again when it is next asked for.
     """
     printer = Printer(output)
-    kept = store.context().store
+    kept = store.runs()
     infos = list(kept.verify())
     spoilt = [info for info in infos if info.damage]
     if spoilt:
         rows = [(info.key, info.kind, wrong) for info in spoilt for wrong in info.damage]
         printer.table(f"Damaged runs in {kept.root}", ["key", "kind", "what is wrong"], rows)
-    size = _size(sum(info.bytes for info in infos))
-    printer.plain(f"{len(infos)} finished runs ({size}) verified, {len(spoilt)} damaged.")
+    whole = size(sum(info.bytes for info in infos))
+    printer.plain(f"{len(infos)} finished runs ({whole}) verified, {len(spoilt)} damaged.")
     damaged = [{"kind": i.kind, "key": i.key, "path": str(i.path), "damage": i.damage} for i in spoilt]
     printer.document({"verified": len(infos), "damaged": damaged})
     if spoilt:
@@ -94,20 +95,20 @@ def clean_runs(
     An unfinished run would be gone on with by the command that began it, so nothing is deleted without --yes.
     """
     printer = Printer(output)
-    kept = store.context().store
+    kept = store.runs()
     found = kept.leftovers()
     printer.table(
         f"Leftovers in {kept.root}",
         ["run", "what", "size"],
-        [(leftover.name, leftover.what, _size(leftover.bytes)) for leftover in found],
+        [(leftover.name, leftover.what, size(leftover.bytes)) for leftover in found],
     )
-    size = sum(leftover.bytes for leftover in found)
+    total = sum(leftover.bytes for leftover in found)
     if yes:
         kept.delete(found)
     done = "deleted." if yes else "could be deleted: run it again with --yes." if found else "to delete."
-    printer.plain(f"{len(found)} leftovers, {_size(size)}, {done}")
+    printer.plain(f"{len(found)} leftovers, {size(total)}, {done}")
     leftovers = [{"name": entry.name, "what": entry.what, "bytes": entry.bytes} for entry in found]
-    printer.document({"leftovers": leftovers, "bytes": size, "deleted": yes})
+    printer.document({"leftovers": leftovers, "bytes": total, "deleted": yes})
 
 
 def _state(info: Any) -> str:
@@ -116,11 +117,3 @@ def _state(info: Any) -> str:
 
 def _plain(info: Any) -> dict[str, Any]:
     return {name: str(v) if name in ("path", "created") else v for name, v in asdict(info).items()}
-
-
-def _size(size: float) -> str:
-    for unit in ("B", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}"
-        size /= 1000
-    return f"{size:.1f} GB"

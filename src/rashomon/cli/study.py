@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import shlex
 import sys
 import time
@@ -27,13 +26,13 @@ from rashomon.cli.options import (
 from rashomon.cli.output import Printer
 from rashomon.cli.study_help import print_settings
 from rashomon.errors import UserError
+from rashomon.wording import INTERVAL_COLUMNS, interval_column, with_interval
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from rashomon.studies import Finding, Study, Subject
 
-FIGURE = "mean [95 %]"
 COUNTS = ("n", "undefined")
 MOST_ROWS = 40  # of the summary on the screen; files hold everything
 
@@ -131,26 +130,23 @@ def _compact(summary: pd.DataFrame) -> pd.DataFrame:
     """Mean and interval in one column, right after the names; how many there were comes behind."""
     from rashomon.drawing.tables import figure_first
 
-    if {"mean", "low", "high"} <= set(summary.columns):
-        figures = [_figure(*row) for row in summary[["mean", "low", "high"]].itertuples(index=False)]
-        together = figure_first(summary).assign(mean=figures).rename(columns={"mean": FIGURE})
-        return together.drop(columns=["low", "high", "std"], errors="ignore")
+    if {"mean", "low", "high", "interval"} <= set(summary.columns):
+        rows = summary[["mean", "low", "high", "interval"]].to_dict("records")
+        figures = [with_interval({str(key): value for key, value in row.items()}, digits=3) for row in rows]
+        heading = interval_column(summary["interval"])
+        together = figure_first(summary).assign(mean=figures).rename(columns={"mean": heading})
+        return together.drop(columns=["low", "high", "interval", "std"], errors="ignore")
     counts = [name for name in COUNTS if name in summary.columns]
     return summary[[name for name in summary.columns if name not in counts] + counts]
 
 
 def _figure_column(summary: pd.DataFrame) -> int:
     """Which column the summary is about: the mean, else the first of measured numbers."""
-    if FIGURE in summary.columns:
-        return list(summary.columns).index(FIGURE)
+    figures = [number for number, name in enumerate(summary.columns) if name in INTERVAL_COLUMNS]
+    if figures:
+        return figures[0]
     measured = [number for number, kind in enumerate(summary.dtypes) if kind.kind == "f"]
     return measured[0] if measured else 1
-
-
-def _figure(mean: float, low: float, high: float) -> str:
-    if math.isnan(mean):
-        return "undefined"
-    return f"{mean:.3f}" if math.isnan(low) else f"{mean:.3f} [{low:.3f}, {high:.3f}]"
 
 
 def _check_alone(data: DataOptions, model: ModelOptions, seeds: int | None) -> None:

@@ -16,7 +16,7 @@ NEUTRAL = 2  # sst's middle label of five
 def marks_of(example: Example) -> dict[int, tuple[int, ...]]:
     """0/1 marks over the words of every text that someone marked, by segment."""
     marks = {0: example.rationale or _from_phrases(example), 1: example.rationale_pair}
-    return {segment: told for segment, told in marks.items() if told}
+    return {segment: of_segment for segment, of_segment in marks.items() if of_segment}
 
 
 def has_rationale(example: Example) -> bool:

@@ -62,7 +62,7 @@ class _Writer:
     noun: str = field(init=False)
     mentioned: bool = False
     in_focus: bool = False  # whether "it" would be understood as the subject
-    told: set[str] = field(default_factory=set)
+    facts_given: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.voice = self.pick(_NARRATORS)
@@ -145,9 +145,9 @@ class _Writer:
 
 def _fact(writer: _Writer) -> str:
     """Something that is so, once. The first sentence of a review names its subject."""
-    facts = [fact for fact in writer.rules["facts"] if fact not in writer.told]
+    facts = [fact for fact in writer.rules["facts"] if fact not in writer.facts_given]
     template = writer.pick([fact for fact in facts if writer.mentioned or "{it}" in fact])
-    writer.told.add(template)
+    writer.facts_given.add(template)
     if "{it}" not in template:
         writer.in_focus = False
     return writer.fill(template)

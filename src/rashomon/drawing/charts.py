@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 from rashomon.drawing.plots import plot
-from rashomon.drawing.scales import finite, number, shade
+from rashomon.drawing.scales import finite, shade
 from rashomon.drawing.svg import Chart
 from rashomon.drawing.violins import violins
 from rashomon.experiments.figures import Distributions, Figure, Matrix
+from rashomon.wording import number
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from rashomon.drawing.scales import Scale, finite, number
+from rashomon.drawing.scales import Scale, finite
 from rashomon.drawing.svg import (
     MOST_ROWS,
     NARROW,
@@ -29,6 +29,7 @@ from rashomon.drawing.svg import (
     y_axis,
 )
 from rashomon.experiments.figures import Plot, Series
+from rashomon.wording import number
 
 
 def plot(figure: Plot, name: str) -> Chart:
@@ -153,8 +154,8 @@ def _marks(series: Series, index: int, x: Scale, y: Scale) -> Markup:
             dash = " dashed" if index >= SERIES_COLOURS else ""
             parts.append(Markup('<path class="line stroke-{}{}" d="M{}"/>').format(hue, dash, path))
     for a, b in points:
-        told = f"{series.name}: {number(b, 3)} at {number(a, 3)}" if len(points) <= MOST_ROWS else ""
-        parts.append(marker(series.marker, x(a), y(b), hue, told))
+        figures = f"{series.name}: {number(b, 3)} at {number(a, 3)}" if len(points) <= MOST_ROWS else ""
+        parts.append(marker(series.marker, x(a), y(b), hue, figures))
     return Markup("").join(parts)
 
 

@@ -94,8 +94,8 @@ def text(x: float, y: float, said: str, kind: str, anchor: str = "start") -> Mar
     )
 
 
-def marker(kind: str, x: float, y: float, colour: str, told: str = "") -> Markup:
-    said = Markup("<title>{}</title>").format(told) if told else Markup("")
+def marker(kind: str, x: float, y: float, colour: str, figures: str = "") -> Markup:
+    said = Markup("<title>{}</title>").format(figures) if figures else Markup("")
     if kind == "plus":
         path = f"M{x - 5:.1f},{y:.1f}H{x + 5:.1f}M{x:.1f},{y - 5:.1f}V{y + 5:.1f}"
         return Markup('<path class="line stroke-{}" d="{}">{}</path>').format(colour, path, said)

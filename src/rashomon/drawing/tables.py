@@ -6,10 +6,10 @@ from shutil import get_terminal_size
 
 import pandas as pd
 
-from rashomon.drawing.scales import cell
 from rashomon.drawing.svg import Table, short
+from rashomon.wording import cell
 
-FIGURES = ("mean", "low", "high", "n", "undefined", "std")
+FIGURES = ("mean", "low", "high", "interval", "n", "undefined", "std")
 MOST_ROWS = 40
 _LEAST_NAME = 8  # characters that a name keeps however narrow the terminal
 _GAP = "  "
@@ -36,9 +36,13 @@ def figure_first(frame: pd.DataFrame) -> pd.DataFrame:
 def cells_of(frame: pd.DataFrame, most: int = MOST_ROWS) -> Table:
     """The first rows as text."""
     numeric = tuple(pd.api.types.is_numeric_dtype(kind) for kind in frame.dtypes)
-    rows = tuple(tuple(cell(value) for value in row) for row in frame.head(most).itertuples(index=False))
-    names = tuple(str(column).replace("_", " ") for column in frame.columns)
-    return Table(names, rows, numeric, max(0, len(frame) - most))
+    names = [str(column) for column in frame.columns]
+    rows = tuple(
+        tuple(cell(value, name) for value, name in zip(row, names, strict=True))
+        for row in frame.head(most).itertuples(index=False)
+    )
+    heads = tuple(name.replace("_", " ") for name in names)
+    return Table(heads, rows, numeric, max(0, len(frame) - most))
 
 
 def table_text(frame: pd.DataFrame, width: int | None = None) -> str:

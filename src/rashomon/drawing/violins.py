@@ -14,9 +14,10 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 from scipy.stats import gaussian_kde
 
-from rashomon.drawing.scales import Scale, cell, finite, number
+from rashomon.drawing.scales import Scale, finite
 from rashomon.drawing.svg import NARROW, WIDE, Chart, Table, line, short, svg, swatch_box, text, x_axis
 from rashomon.experiments.figures import Distributions
+from rashomon.wording import cell, number
 
 PAIR = " | "  # groups "a | left" and "a | right" are drawn as one violin, the first above, the second below
 _KDE_FROM = 5  # fewer values than this are shown one by one
@@ -79,10 +80,10 @@ def _draw_violins(figure: Distributions, rows: Mapping[str, list[_Violin]], widt
     parts = [x_axis(x, top, bottom, figure.x_label, narrow)]
     for index, (label, halves) in enumerate(rows.items()):
         middle = top + step * index + (44 if narrow else step / 2)
-        told = "; ".join(_summary(violin) for violin in halves)
+        figures = "; ".join(_summary(violin) for violin in halves)
         if narrow:
             parts.append(text(left, middle - 26, f"{label}", "label"))
-            parts.append(text(width - right, middle - 26, told, "note", "end"))
+            parts.append(text(width - right, middle - 26, figures, "note", "end"))
         else:
             parts.append(text(left - 12, middle + 4, short(label, 30), "label", "end"))
             for line, violin in enumerate(halves):

@@ -157,6 +157,11 @@ class Outcome:
         own, base = (table[column].value_counts(normalize=True).max() for column in ("class", "base_class"))
         return bool(own >= GIVEN_UP and base < CONSTANT_BASE)
 
+    @property
+    def was_cut_off(self) -> bool:
+        """Whether the kept epoch is the last that it was given, so that it might have gone on."""
+        return self.epoch >= self.member.training.epochs
+
     def model(self) -> Model:
         return load_model(self.folder / MODEL).to(best_device())
 

@@ -187,17 +187,17 @@ class Context:
         ) as advance:
             for block, of_block, left in zip(blocks, specs, missing, strict=True):
                 if left:
-                    told = ask(block.examples, [asked[n] for n in left])
-                    self._keep(told, [of_block[n] for n in left])
+                    explanations = ask(block.examples, [asked[n] for n in left])
+                    self._keep(explanations, [of_block[n] for n in left])
                     advance()
         kept = (path for of_method in zip(*paths, strict=True) for path in of_method)
         return Explanations(item for path in kept for item in Explanations.load(path / EXPLANATIONS))
 
-    def _keep(self, told: Explanations, specs: Sequence[object]) -> None:
-        """One run a method. ``told`` is in the order of the methods, each with every example once."""
-        size = len(told) // len(specs)
+    def _keep(self, explanations: Explanations, specs: Sequence[object]) -> None:
+        """One run a method. ``explanations`` are in the order of the methods, each with every example once."""
+        size = len(explanations) // len(specs)
         for number, spec in enumerate(specs):
-            part = told[number * size : (number + 1) * size]
+            part = explanations[number * size : (number + 1) * size]
             self.store.run(spec, "explanations", partial(_save_explanations, part))
 
 
@@ -205,8 +205,8 @@ def _make_in_store(store: Store, specification: object, kind: str, make: Callabl
     store.run(specification, kind, make)
 
 
-def _save_explanations(told: Explanations, folder: Path) -> None:
-    told.save(folder / EXPLANATIONS)
+def _save_explanations(explanations: Explanations, folder: Path) -> None:
+    explanations.save(folder / EXPLANATIONS)
 
 
 @dataclass(frozen=True)
@@ -225,5 +225,5 @@ class _Block:
 
 
 def _method_key(explainer: Explainer, seed: int) -> dict[str, Plain]:
-    told = {"method": explainer.name, "configuration": explainer.configuration()}
-    return told | {"seed": seed if explainer.stochastic else None}
+    fields = {"method": explainer.name, "configuration": explainer.configuration()}
+    return fields | {"seed": seed if explainer.stochastic else None}

@@ -35,6 +35,7 @@ from rashomon.training.adversarial import attention_distance
 
 CHUNK = 128  # texts of one task
 TOKEN_BUDGET = 4096
+NUDGE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -47,13 +48,16 @@ class Search:
     tolerance: float = 0.01  # largest change of the output (TVD; for two classes that of the probability)
     penalty: float = 500.0  # on what exceeds it
     noise: float = 3.0  # of the random starts, in logits
+    near_base: bool = (
+        False  # one start more, close to the model's own attention, from where the output is kept
+    )
 
     def __post_init__(self) -> None:
         if self.starts < 1 or self.steps < 1:
             raise UserError("The search for another attention needs at least one start and one step.")
 
 
-IN_AUDITS = Search(steps=200)
+IN_AUDITS = Search(steps=200, near_base=True)
 
 
 def search_all(
@@ -112,7 +116,14 @@ def other_attention(
     sides = model.sides(batch)
     base = (attention / len(sides)).unsqueeze(1)  # [B, 1, heads, T]
     before = output.probabilities.detach().unsqueeze(1)
-    logits = _random_starts(batch, numbers, attention.shape[1], search, seed).requires_grad_()
+    logits = _random_starts(batch, numbers, attention.shape[1], search, seed)
+    if search.near_base:
+        smallest = torch.finfo(attention.dtype).tiny
+        own = (
+            attention.clamp_min(smallest).log() + NUDGE * logits[:, 0]
+        )  # exactly there the distance has no slope
+        logits = torch.cat((logits, own.unsqueeze(1)), 1)
+    logits = logits.requires_grad_()
     optimizer = torch.optim.Adam([logits], lr=search.learning_rate)
     best = torch.full(logits.shape[:2], -1.0, device=logits.device)
     best_change = torch.full_like(best, torch.nan)
@@ -152,13 +163,14 @@ def _apart(weights: Tensor) -> Tensor:
 
 
 def _farthest(best: Tensor, change: Tensor, before: Tensor, attention: Tensor) -> dict[str, Tensor]:
-    """Of every text the start that came farthest; NaN where none kept the output."""
+    """Of every text the start that came farthest; where none kept the output, the base itself, which does."""
     farthest = best.argmax(1, keepdim=True)
     jsd = best.gather(1, farthest).squeeze(1)
+    none = jsd < 0
     return {
         "base_class": before[:, 0].argmax(-1),
         "max_attention": max_attention(attention),
-        "jsd": jsd.masked_fill(jsd < 0, torch.nan),
-        "tvd": change.gather(1, farthest).squeeze(1),
+        "jsd": jsd.masked_fill(none, 0.0),
+        "tvd": change.gather(1, farthest).squeeze(1).masked_fill(none, 0.0),
         "starts_kept": (best >= 0).sum(1),
     }

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from rashomon.experiments.summaries import Row, number
+from rashomon.experiments.summaries import Row
 from rashomon.measures.significance import HIERARCHICAL
+from rashomon.wording import sample, with_interval
 
 Rating = Literal["good", "mixed", "poor", "unknown"]
 LEVEL = 0.05  # of significance
@@ -21,7 +22,7 @@ class Ruling(NamedTuple):
 
 def counted(row: Row) -> str:
     """``0.42 [0.38, 0.46] (n = 100)``."""
-    return f"{number(row)} (n = {int(row['n'])})"
+    return f"{with_interval(row)} ({sample(row['n'])})"
 
 
 def too_few(row: Row, tests: int) -> bool:
@@ -29,7 +30,7 @@ def too_few(row: Row, tests: int) -> bool:
     return 0.5 ** int(row["n"]) * max(tests, 1) >= LEVEL
 
 
-def against_chance(row: Row, tests: int, told: str, perhaps: str, no_better: str) -> Ruling | None:
+def against_chance(row: Row, tests: int, figures: str, perhaps: str, no_better: str) -> Ruling | None:
     """The ruling where a method does not beat the random order, or where that could not be found out.
 
     ``row`` is one of ``against_floor``, and one of ``tests``. ``perhaps`` are the words where more texts would tell.
@@ -37,12 +38,12 @@ def against_chance(row: Row, tests: int, told: str, perhaps: str, no_better: str
     if row["p_holm"] < LEVEL:
         return None
     if row["p_holm"] != row["p_holm"]:
-        return Ruling("unknown", "was not compared with a random order", told)
+        return Ruling("unknown", "was not compared with a random order", figures)
     if too_few(row, tests):
-        return Ruling("unknown", "was tried on too few texts to tell", f"{told}, n = {int(row['n'])}")
+        return Ruling("unknown", "was tried on too few texts to tell", f"{figures}, {sample(row['n'])}")
     if row["p_against_random"] >= LEVEL:
-        return Ruling("poor", no_better, told)
+        return Ruling("poor", no_better, figures)
     # It wins on its own and not among so many tests, which few texts or seeds can hardly bring about.
     if row["test"] == HIERARCHICAL:
-        return Ruling("unknown", "was tried on too few seeds to tell", told)
-    return Ruling("mixed", perhaps, told)
+        return Ruling("unknown", "was tried on too few seeds to tell", figures)
+    return Ruling("mixed", perhaps, figures)

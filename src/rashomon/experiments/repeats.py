@@ -9,14 +9,15 @@ import numpy as np
 import pandas as pd
 
 from rashomon.experiments.context import Context
-from rashomon.experiments.testimony import Testimony, samples
+from rashomon.experiments.testimony import Testimony, is_signed, samples
 from rashomon.explainers import Explanations
-from rashomon.measures.agreement import kendall
+from rashomon.measures import measures
 from rashomon.measures.base import Floats, Ragged
 
 SAMPLING = "another sampling seed"
 SHIFT = 1000  # how far the second sampling seed lies from the first
 REPEATED = 50  # texts that are enough for a mean
+KENDALL = "kendall"
 
 
 def on_fewer_texts(testimony: Testimony, count: int | None) -> Testimony:
@@ -25,16 +26,18 @@ def on_fewer_texts(testimony: Testimony, count: int | None) -> Testimony:
         return testimony
     places = np.linspace(0, len(testimony.examples) - 1, count).round().astype(int)
     examples = tuple(testimony.examples[place] for place in places)
-    told = testimony.told.where(example_id={example.id for example in examples})
-    return replace(testimony, examples=examples, told=told)
+    explanations = testimony.explanations.where(example_id={example.id for example in examples})
+    return replace(testimony, examples=examples, explanations=explanations)
 
 
-def sampled_again(context: Context, heard: Sequence[Testimony], methods: Collection[str]) -> pd.DataFrame:
+def sampled_again(
+    context: Context, heard: Sequence[Testimony], methods: Collection[str], names: Sequence[str] = (KENDALL,)
+) -> pd.DataFrame:
     """Methods that draw at random are asked again; the others would say the same again."""
     parts = []
     for testimony in heard:
         assert testimony.model is not None
-        asked = [method for method in testimony.told.methods if method in methods]
+        asked = [method for method in testimony.explanations.methods if method in methods]
         noisy = [method for method in asked if samples(method)]
         again = context.explanations(
             testimony.model,
@@ -44,23 +47,37 @@ def sampled_again(context: Context, heard: Sequence[Testimony], methods: Collect
             background=testimony.behind,
         )
         for method in asked:
-            told = testimony.told.by_method(method)
-            second = again.by_method(method) if method in noisy else told
-            parts.append(self_comparison(testimony.seed, SAMPLING, told, second))
+            explanations = testimony.explanations.by_method(method)
+            second = again.by_method(method) if method in noisy else explanations
+            parts.append(self_comparison(testimony.seed, SAMPLING, explanations, second, names))
     return pd.concat(parts, ignore_index=True)
 
 
-def self_comparison(seed: int, against: str, first: Explanations, second: Explanations) -> pd.DataFrame:
-    """One method's agreement with itself on the texts that both accounts explain."""
+def self_comparison(
+    seed: int, against: str, first: Explanations, second: Explanations, names: Sequence[str] = (KENDALL,)
+) -> pd.DataFrame:
+    """One method's agreement with itself on the texts that both accounts explain, a row a text and measure."""
     second_of = {item.example_id: item for item in second}
     pairs = [(item, second_of[item.example_id]) for item in first if item.example_id in second_of]
-    values = self_agreement(Explanations(p[0] for p in pairs), Explanations(p[1] for p in pairs))
-    ids = [item.example_id for item, _ in pairs]
-    method = first.methods[0] if first else ""
-    return pd.DataFrame({"seed": seed, "example": ids, "method": method, "against": against, "value": values})
+    one, other = Explanations(p[0] for p in pairs), Explanations(p[1] for p in pairs)
+    fields = {"seed": seed, "example": [item.example_id for item in one], "against": against}
+    fields["method"] = first.methods[0] if first else ""
+    return pd.concat(
+        [
+            pd.DataFrame({**fields, "measure": name, "value": self_agreement(one, other, name)})
+            for name in names
+        ],
+        ignore_index=True,
+    )
 
 
-def self_agreement(first: Explanations, second: Explanations) -> Floats:
-    """Kendall tau of magnitudes, text by text."""
-    rows = [Ragged.from_list([np.abs(i.scores[i.content]) for i in told]) for told in (first, second)]
-    return kendall(rows[0], rows[1])
+def self_agreement(first: Explanations, second: Explanations, name: str = KENDALL) -> Floats:
+    """A measure of agreement, text by text, of magnitudes; of signs where it asks for them and they mean something."""
+    signs = name.startswith("sign-")
+    if signs and not all(map(is_signed, first.methods)):
+        return np.full(len(first), np.nan)
+    rows = [
+        Ragged.from_list([i.scores[i.content] if signs else np.abs(i.scores[i.content]) for i in account])
+        for account in (first, second)
+    ]
+    return np.asarray(measures.get(name)(rows[0], rows[1]))

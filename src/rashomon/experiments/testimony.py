@@ -56,13 +56,13 @@ class Testimony:
     seed: int
     model: Model | None
     examples: tuple[Example, ...]
-    told: Explanations
+    explanations: Explanations
     notes: tuple[str, ...] = ()  # which method or text is missing and why, how labels were read
     behind: tuple[Example, ...] = ()  # training examples that references were drawn from
 
     def scores(self, magnitude: bool = True) -> dict[str, Ragged]:
         """Scores over content tokens, one ``Ragged`` a method, the same texts for all."""
-        aligned = self.told.aligned()
+        aligned = self.explanations.aligned()
         return {
             method: Ragged.from_list([np.abs(row) if magnitude else row for row in rows])
             for method, rows in aligned.scores.items()
@@ -72,8 +72,8 @@ class Testimony:
 def hear(context: Context, ask: Ask, extra: Sequence[str] = (), seed_shift: int = 0) -> list[Testimony]:
     """Explanations for every seed of the subject. ``extra`` methods (controls) are asked too."""
     if ask.stored is not None:
-        told = _asked_for(Explanations.load(ask.stored), ask, extra)
-        return [_at_most(testimony, ask.instances) for testimony in from_stored(told)]
+        explanations = _asked_for(Explanations.load(ask.stored), ask, extra)
+        return [_at_most(testimony, ask.instances) for testimony in from_stored(explanations)]
     for method in ask.methods:
         make_explainer(method)  # what is wrong with a name is told before any work is done
     data = context.dataset(ask.subject.dataset)
@@ -100,57 +100,63 @@ def _testimony(
     if not methods:
         raise DoesNotFit(f"No method can explain this model: {'; '.join(left_out)}.")
     behind = background(data, seed)
-    told = context.explanations(trained.model, examples, methods, seed=seed + seed_shift, background=behind)
-    return Testimony(seed, trained.model, examples, told, (*notes, *left_out), behind)
+    explanations = context.explanations(
+        trained.model, examples, methods, seed=seed + seed_shift, background=behind
+    )
+    return Testimony(seed, trained.model, examples, explanations, (*notes, *left_out), behind)
 
 
-def _asked_for(told: Explanations, ask: Ask, extra: Sequence[str]) -> Explanations:
+def _asked_for(explanations: Explanations, ask: Ask, extra: Sequence[str]) -> Explanations:
     """What the asked methods say, and the controls where the file has them."""
-    if ask.methods == METHODS or not told:
-        return told
+    if ask.methods == METHODS or not explanations:
+        return explanations
     found = {method: find_explainer(method) for method in ask.methods}
     asked = [method if ours is None else ours.label for method, ours in found.items()]
     for method in asked:
-        if method not in told.methods:
+        if method not in explanations.methods:
             raise UserError(
-                f"{ask.stored} has no explanations by {method!r}, only by {', '.join(told.methods)}."
+                f"{ask.stored} has no explanations by {method!r}, only by {', '.join(explanations.methods)}."
             )
-    return told.where(method={*asked, *extra})
+    return explanations.where(method={*asked, *extra})
 
 
 def _at_most(testimony: Testimony, count: int) -> Testimony:
     """So many of the texts, by a hash of their ids: accounts of the same texts keep the same ones."""
     if count < 1:
         raise UserError(f"At least one text must be explained, not {count}.")
-    ids = testimony.told.aligned().example_ids
+    ids = testimony.explanations.aligned().example_ids
     if len(ids) <= count:
         return testimony
     chosen = set(sorted(ids, key=lambda i: (zlib.crc32(i.encode("utf-8", "replace")), i))[:count])
     note = f"{count} of the {len(ids)} stored texts are used, as asked by instances."
-    return replace(testimony, told=testimony.told.where(example_id=chosen), notes=(*testimony.notes, note))
+    return replace(
+        testimony,
+        explanations=testimony.explanations.where(example_id=chosen),
+        notes=(*testimony.notes, note),
+    )
 
 
-def from_stored(told: Explanations) -> list[Testimony]:
+def from_stored(explanations: Explanations) -> list[Testimony]:
     """Explanations made earlier. Where a method explains a text twice, models and then seeds are told apart.
 
     Scores of an unknown model, made elsewhere, are put beside those of every model.
     """
-    if not told:
+    if not explanations:
         raise UserError("The stored explanations are empty.")
-    told = _without_copies(told)
-    parts = [told]
-    if _repeats(told):
-        models = _distinct(item.model for item in told if item.model != UNKNOWN) or [UNKNOWN]
-        parts = [Explanations(i for i in told if i.model in (model, UNKNOWN)) for model in models]
+    explanations = _without_copies(explanations)
+    parts = [explanations]
+    if _repeats(explanations):
+        models = _distinct(item.model for item in explanations if item.model != UNKNOWN) or [UNKNOWN]
+        parts = [Explanations(i for i in explanations if i.model in (model, UNKNOWN)) for model in models]
     parts = [split for part in parts for split in (_by_seed(part) if _repeats(part) else [part])]
     return [Testimony(number, None, (), part, _incomplete(part)) for number, part in enumerate(parts)]
 
 
-def _without_copies(told: Explanations) -> Explanations:
+def _without_copies(explanations: Explanations) -> Explanations:
     """Files made with two seeds and then joined hold twice what does not depend on the seed."""
     seen: dict[tuple[str, str, str], list[Explanation]] = {}
     kept = []
-    for item in told:
+    for item in explanations:
         same = seen.setdefault((item.example_id, item.method, item.model), [])
         if item.seed is None and item in same:
             continue
@@ -159,22 +165,24 @@ def _without_copies(told: Explanations) -> Explanations:
     return Explanations(kept)
 
 
-def _repeats(told: Explanations) -> bool:
-    return len({(item.example_id, item.method) for item in told}) < len(told)
+def _repeats(explanations: Explanations) -> bool:
+    return len({(item.example_id, item.method) for item in explanations}) < len(explanations)
 
 
 def _distinct(values: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(values))
 
 
-def _by_seed(told: Explanations) -> list[Explanations]:
+def _by_seed(explanations: Explanations) -> list[Explanations]:
     """What has no seed belongs to every seed."""
-    seeds = dict.fromkeys(item.seed for item in told if item.seed is not None)
-    return [Explanations(item for item in told if item.seed in (None, seed)) for seed in seeds] or [told]
+    seeds = dict.fromkeys(item.seed for item in explanations if item.seed is not None)
+    return [Explanations(item for item in explanations if item.seed in (None, seed)) for seed in seeds] or [
+        explanations
+    ]
 
 
-def _incomplete(told: Explanations) -> tuple[str, ...]:
-    count = len(told.aligned().incomplete)
+def _incomplete(explanations: Explanations) -> tuple[str, ...]:
+    count = len(explanations.aligned().incomplete)
     texts = "text is" if count == 1 else "texts are"
     return (f"{count} {texts} left out: not every method explains them.",) if count else ()
 
@@ -215,10 +223,12 @@ def answerable(methods: Sequence[str], model: Model) -> tuple[list[str], list[st
 
 def warnings_of(heard: Sequence[Testimony]) -> tuple[str, ...]:
     """Every distinct warning, with the number of explanations that carry it."""
-    told: list[Explanation] = [item for testimony in heard for item in testimony.told]
-    total = Counter(item.method for item in told)
+    explanations: list[Explanation] = [item for testimony in heard for item in testimony.explanations]
+    total = Counter(item.method for item in explanations)
     # Numbers differ from text to text; one line a kind of warning is what a reader can use.
-    kinds = Counter((item.method, re.sub(r"\d+", "#", warning)) for item in told for warning in item.warnings)
+    kinds = Counter(
+        (item.method, re.sub(r"\d+", "#", warning)) for item in explanations for warning in item.warnings
+    )
     lines = [f"{method}: {kind} ({n} of {total[method]} texts)" for (method, kind), n in kinds.items()]
     return (*_distinct(note for testimony in heard for note in testimony.notes), *lines)
 

@@ -23,6 +23,7 @@ from rashomon.data.rationales import marks_of, marks_of_tokens
 from rashomon.errors import DoesNotFit
 from rashomon.experiments.context import Context
 from rashomon.experiments.subject import GIVEN, DatasetSpec, Subject
+from rashomon.measures.divergence import mean_pairwise_jsd
 from rashomon.models.base import Model, best_device
 from rashomon.models.build import load_model
 from rashomon.models.evaluator import rows_of
@@ -208,6 +209,16 @@ def other_models(context: Context, trial: Trial, seeds: tuple[int, ...]) -> pd.D
         for seed, trained in zip(further, models, strict=True)
     ]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def pairwise_distance(context: Context, trial: Trial, seeds: tuple[int, ...]) -> np.ndarray:
+    """Each test text's mean JSD between every two of the base and the models of other seeds ``[N]``."""
+    further = tuple(seed for seed in dict.fromkeys(seeds) if seed != trial.subject.seeds[0])
+    attentions = [trial.rows("test").whole.extras[ATTENTION].cpu()]
+    for trained in context.trained([replace(trial.subject, seeds=further)])[0]:
+        rows = rows_of(trained.model, trial.data["test"])
+        attentions.append(outputs_of(trained.model, rows, trial.reading).attention)
+    return np.asarray(mean_pairwise_jsd(attentions)[0].double().numpy())
 
 
 def against_base(trial: Trial, model: Model, split: str = "test") -> pd.DataFrame:

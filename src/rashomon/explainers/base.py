@@ -39,6 +39,8 @@ class Scores:
     values: Floats
     gap: float | None = None  # how far the scores are from adding up, relative to what they should add up to
     warnings: tuple[str, ...] = ()
+    spread: Floats | None = None  # standard error of each value, for methods that sample
+    used: int | None = None  # how many samples
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ _SCHEMA = pa.schema(
         *(pa.field(name, pa.list_(kind), nullable=False) for name, kind in _ARRAYS.items()),
         pa.field("special", pa.list_(pa.bool_()), nullable=False),
         pa.field("scores", pa.list_(pa.float64()), nullable=False),
+        pa.field("spread", pa.list_(pa.float64())),
         pa.field("method", pa.string(), nullable=False),
         pa.field("configuration", pa.string(), nullable=False),
         pa.field("seed", pa.int64()),

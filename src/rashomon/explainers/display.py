@@ -234,8 +234,8 @@ def _rich_cell(item: Explanation, palette: tuple[RGB, RGB, RGB, RGB]) -> Text:
         for piece in pieces(item, segment):
             cell.append(printable(piece.text), style=_style(piece.strength, piece.top, palette))
         cell.append("\n")
-    told = ", ".join(f"{printable(token)} {score:+.3g}" for token, score in strongest(item))
-    cell.append(told or "nothing speaks for or against", style="dim")
+    figures = ", ".join(f"{printable(token)} {score:+.3g}" for token, score in strongest(item))
+    cell.append(figures or "nothing speaks for or against", style="dim")
     return cell
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from importlib.metadata import version
 
 import numpy as np
@@ -133,13 +134,18 @@ def chunks(encodings: Sequence[Encoding]) -> Iterator[list[int]]:
         yield chunk
 
 
+@cache
+def _versions() -> dict[str, str]:
+    return {name: version(name) for name in ("rashomon", "torch", "transformers", "numpy")}
+
+
 class _About:
     """What is the same for every record of a run."""
 
     def __init__(self, model: Model) -> None:
         self.task, self.labels = model.task, model.labels
         self.fingerprint = model.fingerprint()
-        self.versions = {name: version(name) for name in ("rashomon", "torch", "transformers", "numpy")}
+        self.versions = _versions()
 
     def record(
         self, example: Example, explainer: Explainer, job: Job, row: int, scores: Scores, logits: Floats
@@ -157,8 +163,9 @@ class _About:
             segments=encoding.segments,
             special=encoding.special,
             scores=scores.values,
+            spread=scores.spread,
             method=explainer.label,
-            configuration=explainer.configuration(),
+            configuration=explainer.configuration() | ({} if scores.used is None else {"used": scores.used}),
             seed=job.seed if explainer.stochastic else None,
             target=UNKNOWN_TARGET if target.ndim else int(target),
             target_label=self.task.describe(target, encoding, example, self.labels),

@@ -144,8 +144,8 @@ def values_at_references(job: Job, references: Sequence[Encoding | Reference]) -
 
     def work(index: Ints) -> Floats:
         ends = path_ends(job, [(int(i), references[i]) for i in index])
-        told = job.model(ends.batch, embeddings=ends.others)
-        return job.value(told, ends.targets).double().cpu().numpy()
+        output = job.model(ends.batch, embeddings=ends.others)
+        return job.value(output, ends.targets).double().cpu().numpy()
 
     return np.array(job.engine.run(np.array([len(encoding) for encoding in job.encodings]), work))
 

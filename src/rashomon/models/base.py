@@ -60,6 +60,7 @@ class Model(nn.Module, ABC):
     capabilities: frozenset[str]  # of "attention", "layers", "gradients", "removal", "token-level",
     # "classes", "fresh", "reweighting"
     wants_attention: bool = True  # see without_attention
+    _fingerprinted: tuple[object, str] | None = None  # what was seen of the weights, and their hash
     history: Any = None  # the record of every epoch, where the model was trained in this process
 
     @property
@@ -136,13 +137,30 @@ class Model(nn.Module, ABC):
         return {}
 
     def fingerprint(self) -> str:
-        """Changes when any weight or setting does."""
-        digest = hashlib.sha256(type(self).__name__.encode())
-        digest.update(json.dumps(self.settings(), sort_keys=True).encode())
-        for name, tensor in sorted(self.state_dict().items()):
-            digest.update(name.encode())
-            digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
-        return digest.hexdigest()[:16]
+        """Changes when any weight or setting does.
+
+        Hashing all weights takes longer than a backward pass, so the last hash is kept as long as torch counts no
+        change of any of them; a few values of each are looked at, too, for changes behind torch's back.
+        """
+        weights = sorted(self.state_dict().items())
+        settings = json.dumps(self.settings(), sort_keys=True)
+        seen = (settings, *(_trace(name, tensor) for name, tensor in weights))
+        if self._fingerprinted is None or self._fingerprinted[0] != seen:
+            digest = hashlib.sha256(type(self).__name__.encode())
+            digest.update(settings.encode())
+            for name, tensor in weights:
+                digest.update(name.encode())
+                digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy())
+            self._fingerprinted = seen, digest.hexdigest()[:16]
+        return self._fingerprinted[1]
+
+
+def _trace(name: str, tensor: Tensor) -> tuple[object, ...]:
+    """What is different after a change: torch's count of changes, the place in memory, some of the values."""
+    flat = tensor.detach().reshape(-1) if tensor.is_contiguous() else tensor.detach()[:1].reshape(-1)
+    some = flat[:: max(1, len(flat) // 64)].tolist()
+    count = None if tensor.is_inference() else tensor._version
+    return name, count, tensor.data_ptr(), tensor.shape, tuple(some)
 
 
 def best_device() -> torch.device:

@@ -156,9 +156,9 @@ class AttentionClassifier(Model):
         write_tensors(folder / WEIGHTS, self.state_dict())
 
     def settings(self) -> dict[str, Any]:
-        told = self.spec.to_json()
-        del told["embeddings"]  # where the vectors came from; what they were is in the weights
-        return {**told, "pair": self.pair}
+        settings = self.spec.to_json()
+        del settings["embeddings"]  # where the vectors came from; what they were is in the weights
+        return {**settings, "pair": self.pair}
 
     @classmethod
     def load(cls, folder: Path) -> AttentionClassifier:

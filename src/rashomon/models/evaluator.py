@@ -69,13 +69,13 @@ class Evaluator:
                 index = order[start : start + self._fitting(lengths, heights, order[start:])]
                 size = int(lengths[index].max() * heights[index].sum())
                 try:
-                    told = work(index)
+                    answers = work(index)
                 except (MemoryError, RuntimeError) as error:
                     if len(index) == 1 or not out_of_memory(error):
                         raise
                     self.token_budget = size // 2
                     continue
-                for position, result in zip(index.tolist(), told, strict=True):
+                for position, result in zip(index.tolist(), answers, strict=True):
                     results[position] = result
                 start += len(index)
                 self.counts.evaluated += int(heights[index].sum())
@@ -169,10 +169,10 @@ def predict(
 
     def read(output: Output, batch: Batch, index: Tensor) -> dict[str, Tensor]:
         logits = output.logits.double()
-        told = {"logits": logits.transpose(1, 2) if model.task.per_token else logits}
+        fields = {"logits": logits.transpose(1, 2) if model.task.per_token else logits}
         if attention and output.attention is not None:
-            told["attention"] = output.attention.float()
-        return told
+            fields["attention"] = output.attention.float()
+        return fields
 
     over_tokens = ("logits", "attention") if model.task.per_token else ("attention",)
     found = collect(model, rows, read, per_token=over_tokens, attention=attention, token_budget=token_budget)

@@ -54,7 +54,7 @@ class HuggingFaceModel(Model):
         self._fused = bool(getattr(network, "_supports_sdpa", False))
 
     @abstractmethod
-    def read_logits(self, told: Any, batch: Batch) -> Tensor:
+    def read_logits(self, encoded: Any, batch: Batch) -> Tensor:
         """The task's logits from what the network returned."""
 
     @abstractmethod
@@ -73,16 +73,16 @@ class HuggingFaceModel(Model):
     def forward(self, batch: Batch, embeddings: Tensor | None = None) -> Output:
         with_attention = self.wants_attention and "attention" in self.capabilities
         self._choose_kernel(with_attention or not self._fused)
-        told = self.network(
+        output = self.network(
             **self._inputs(batch, embeddings),
             output_attentions=with_attention,
             output_hidden_states=True,
             return_dict=True,
         )
-        logits = self.read_logits(told, batch)
+        logits = self.read_logits(output, batch)
         readout = self.read_out(logits, batch)
-        hidden = told.hidden_states[-1] * batch.mask.unsqueeze(-1)
-        layers = tuple(told.attentions) if with_attention else None
+        hidden = output.hidden_states[-1] * batch.mask.unsqueeze(-1)
+        layers = tuple(output.attentions) if with_attention else None
         return Output(
             logits=logits,
             attention=None if layers is None else self.traits.read(layers[-1].transpose(1, 2), readout),
@@ -164,8 +164,8 @@ class HuggingFaceClassifier(HuggingFaceModel):
         checkpoint = load_checkpoint(source, CLASSIFICATION, seed, tuple(labels))
         return cls(checkpoint.network, checkpoint.tokenizer, labels, max_length, uniform)
 
-    def read_logits(self, told: Any, batch: Batch) -> Tensor:
-        logits = cast(Tensor, told.logits)
+    def read_logits(self, encoded: Any, batch: Batch) -> Tensor:
+        logits = cast(Tensor, encoded.logits)
         # Of one logit both classes get half, so that explaining the negative one is not explaining a constant.
         return torch.cat((-logits / 2, logits / 2), -1) if logits.shape[-1] == 1 else logits
 
@@ -212,8 +212,8 @@ class HuggingFaceSpanModel(HuggingFaceModel):
         checkpoint = load_checkpoint(source, SPAN, seed)
         return cls(checkpoint.network, checkpoint.tokenizer, max_length, uniform)
 
-    def read_logits(self, told: Any, batch: Batch) -> Tensor:
-        logits = torch.stack((told.start_logits, told.end_logits), -1)
+    def read_logits(self, encoded: Any, batch: Batch) -> Tensor:
+        logits = torch.stack((encoded.start_logits, encoded.end_logits), -1)
         return logits.masked_fill(~passage_of(batch).unsqueeze(-1), OUTSIDE)
 
     def read_out(self, logits: Tensor, batch: Batch) -> Tensor:

@@ -77,10 +77,10 @@ class _Probe:
     def __init__(self, network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, task: Task) -> None:
         self.network, self.tokenizer, self.task = network, tokenizer, task
         self.accepted = set(inspect.signature(network.forward).parameters)
-        told = tokenizer(_FIRST, _SECOND, verbose=False)
-        self.ids = torch.tensor([told["input_ids"]], device=network.device)
-        self.types = told.get("token_type_ids")
-        self.takes_types = self._takes_types(told)
+        encoded = tokenizer(_FIRST, _SECOND, verbose=False)
+        self.ids = torch.tensor([encoded["input_ids"]], device=network.device)
+        self.types = encoded.get("token_type_ids")
+        self.takes_types = self._takes_types(encoded)
         self.first_position: int | None = None
 
     def traits(self) -> Traits:
@@ -110,21 +110,21 @@ class _Probe:
             inputs["position_ids"] = positions
         return self.network(**inputs, output_hidden_states=True, return_dict=True, **options)
 
-    def _answer(self, told: Any) -> Tensor:
+    def _answer(self, encoded: Any) -> Tensor:
         """What the network says of the text: logits of classes, or of the places of its tokens."""
         if not self.task.per_token:
-            return cast(Tensor, told.logits)
-        return torch.stack((told.start_logits, told.end_logits), -1)[:, : self.ids.shape[1]]
+            return cast(Tensor, encoded.logits)
+        return torch.stack((encoded.start_logits, encoded.end_logits), -1)[:, : self.ids.shape[1]]
 
     def _positions(self, ids: Tensor) -> Tensor | None:
         if self.first_position is None:
             return None
         return (torch.arange(ids.shape[1], device=ids.device) + self.first_position).expand_as(ids)
 
-    def _takes_types(self, told: Any) -> bool:
+    def _takes_types(self, encoded: Any) -> bool:
         if self.types is None or not getattr(self.network.config, "type_vocab_size", 0) > 1:
             return False
-        if segments_of(told.encodings[0].sequence_ids) != self.types:
+        if segments_of(encoded.encodings[0].sequence_ids) != self.types:
             raise UserError(
                 f"How a {type(self.network).__name__} marks the texts of a pair is not understood."
             )
@@ -139,8 +139,8 @@ class _Probe:
         distances = {}
         for first in (0, int(self.tokenizer.pad_token_id) + 1):
             places = torch.arange(self.ids.shape[1], device=self.ids.device) + first
-            told = self._run(self.ids, positions=places.expand_as(self.ids)).hidden_states[-1]
-            distances[first] = float((told - own).abs().max())
+            output = self._run(self.ids, positions=places.expand_as(self.ids)).hidden_states[-1]
+            distances[first] = float((output - own).abs().max())
         best = min(distances, key=lambda first: distances[first])
         return best if distances[best] < _TOLERANCE else None
 
@@ -213,8 +213,10 @@ class _Probe:
         if self.task.per_token:
             return "each"
         with torch.enable_grad(), _differentiable(self.network.get_input_embeddings()):
-            told = self._run(self.ids, positions=self._positions(self.ids))
-            (gradient,) = torch.autograd.grad(told.logits.sum(), told.hidden_states[-1], allow_unused=True)
+            output = self._run(self.ids, positions=self._positions(self.ids))
+            (gradient,) = torch.autograd.grad(
+                output.logits.sum(), output.hidden_states[-1], allow_unused=True
+            )
         if gradient is None:
             return None
         read = (gradient[0].abs().sum(-1) > 0).nonzero().flatten().tolist()

@@ -1,6 +1,6 @@
 """What the papers published and concluded, to be set beside what is measured here."""
 
-from rashomon.papers.beside import beside, claims_input, with_published
+from rashomon.papers.beside import claims_input, with_published
 from rashomon.papers.claims import decide, decide_all
 from rashomon.papers.plan import plan_of
 from rashomon.papers.published import Claim, Paper, PublishedFigure, Table, figures_frame
@@ -11,7 +11,6 @@ __all__ = [
     "Paper",
     "PublishedFigure",
     "Table",
-    "beside",
     "claims_input",
     "decide",
     "decide_all",

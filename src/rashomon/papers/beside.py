@@ -157,7 +157,9 @@ def _measured(figure: str, keys: Mapping[str, Key], row: Mapping[str, Any], sour
     prefix = "" if source.column == "mean" else f"{source.column}_"
     value, n = _float(row[source.column]), _float(row.get(f"{prefix}n", row.get("n")))
     low, high = (_float(row.get(f"{prefix}{end}")) for end in ("low", "high"))
-    if math.isnan(low) and n >= FEWEST_FOR_INTERVAL:  # a mean with its spread over n runs
+    if row.get("interval") == "range":  # of two seeds, which decides nothing
+        low = high = math.nan
+    elif math.isnan(low) and n >= FEWEST_FOR_INTERVAL:  # a mean with its spread over n runs
         half = students_t.ppf(0.975, n - 1) * _float(row.get(f"{prefix}std")) / math.sqrt(n)
         low, high = value - half, value + half
     return Measured(figure, keys, source.scale * value, source.scale * low, source.scale * high, n)

@@ -14,6 +14,7 @@ from scipy.stats import norm
 from rashomon.measures import measures
 from rashomon.measures.base import Ragged
 from rashomon.papers.published import Bounds, Key, Rule, Term
+from rashomon.wording import with_interval
 
 NORMAL = float(norm.ppf(0.975))
 DRAWS = 1000  # of figures measured again, for the interval of a correlation
@@ -38,7 +39,7 @@ class Quantity:
 
     def __str__(self) -> str:
         name = ", ".join(str(value) for value in self.keys.values()) or "all"
-        return f"{name}: {self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+        return f"{name}: {with_interval({'mean': self.value, 'low': self.low, 'high': self.high}, 3)}"
 
 
 def rows_of(frame: pd.DataFrame) -> list[Quantity]:

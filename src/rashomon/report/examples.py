@@ -14,9 +14,9 @@ from itertools import pairwise
 from typing import Any
 
 from rashomon.audits.record import Audit
-from rashomon.drawing.scales import number
 from rashomon.explainers.display import LEVELS, Piece, by_example, pieces, prediction, strongest
 from rashomon.explainers.record import Explanation
+from rashomon.wording import number
 
 Spans = Sequence[tuple[int, int, int]]  # segment, start, end
 NO_EXAMPLES: Mapping[str, Any] = {"examples": [], "methods": [], "warnings": []}
@@ -79,7 +79,7 @@ def _row(
     for segment in range(1 if item.text_pair is None else 2):
         parts = _cut_at(pieces(item, segment), [span[1:] for span in rationale if span[0] == segment])
         cut.append(
-            [[_units(piece.text) for piece, _ in parts], [i for i, (_, told) in enumerate(parts) if told]]
+            [[_units(piece.text) for piece, _ in parts], [i for i, (_, part) in enumerate(parts) if part]]
         )
         heats.append("".join(_letter(piece) for piece, _ in parts))
         tops.append([i for i, (piece, _) in enumerate(parts) if piece.top])

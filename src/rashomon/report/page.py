@@ -22,13 +22,14 @@ from markupsafe import Markup
 
 from rashomon.audits.record import Audit, MethodVerdict, ReportContent
 from rashomon.drawing.charts import draw, figure_css
-from rashomon.drawing.scales import UNDEFINED, cell, colour_css, duration
-from rashomon.drawing.svg import Table
+from rashomon.drawing.scales import colour_css
+from rashomon.drawing.tables import cells_of
 from rashomon.report.examples import NO_EXAMPLES, example_data
 from rashomon.report.export import findings_data, plain, slug, storable, tables, tidy
 from rashomon.runs.files import write_bytes, write_json, write_parquet
 from rashomon.runs.folders import write_folder
 from rashomon.studies.base import Finding, Judgement
+from rashomon.wording import DASH, duration
 
 REPORT, FINDINGS, EXPLANATIONS, TABLES = "report.html", "findings.json", "explanations.parquet", "tables"
 SHORT = 12  # rows of a table that are shown without being asked for
@@ -38,6 +39,7 @@ _ASPECTS = {
     "stability": "Agrees with itself?",
     "faithfulness": "Faithful under erasure?",
     "truth": "Finds the truth?",
+    "exclusiveness": "The only account?",
     "cost": "At what cost?",
 }
 _RATINGS = ("good", "mixed", "poor", "unknown")
@@ -146,14 +148,7 @@ def title_of(finding: Finding) -> str:
 
 def _table(name: str, frame: pd.DataFrame, file: str) -> dict[str, Any]:
     flat = tidy(frame)
-    numeric = tuple(pd.api.types.is_numeric_dtype(kind) for kind in flat.dtypes)
-    rows = tuple(tuple(cell(value) for value in row) for row in flat.head(MOST).itertuples(index=False))
-    table = Table(
-        tuple(str(column).replace("_", " ") for column in flat.columns),
-        rows,
-        numeric,
-        max(0, len(flat) - MOST),
-    )
+    table = cells_of(flat, MOST)
     return {
         "name": name.replace("_", " ").replace("-", " "),
         "table": table,
@@ -253,6 +248,6 @@ _ENVIRONMENT = Environment(
     lstrip_blocks=True,
 )
 _ENVIRONMENT.globals |= {
-    "undefined_sign": UNDEFINED,
+    "undefined_sign": DASH,
     "Unjudged": Judgement("", "", "unknown", "not judged", ""),
 }

@@ -22,28 +22,44 @@ from rashomon.experiments.adversaries import (
     train_adversaries,
     usual_adversary,
 )
+from rashomon.experiments.alternatives import (
+    Alternative,
+    alternatives_in,
+    alternatives_of,
+    beside_adversaries,
+    best_alternative,
+    still_learning,
+)
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Plot, Series
-from rashomon.experiments.instance_search import IN_AUDITS, Search, refusal, search_all
+from rashomon.experiments.instance_search import IN_AUDITS, Search
 from rashomon.experiments.subject import Subject
-from rashomon.experiments.summaries import summary_row
-from rashomon.experiments.testimony import Ask, draw
+from rashomon.experiments.summaries import summary_of
+from rashomon.experiments.testimony import Ask
 from rashomon.experiments.trials import (
     OTHER_SEEDS,
     SelectionSplit,
     Trial,
-    against_base,
-    other_models,
     prepare,
     selecting,
 )
 from rashomon.measures.classification import f1
-from rashomon.measures.curves import bootstrap_area, height_at, normalised_area, shape_of
+from rashomon.measures.curves import (
+    bootstrap_area,
+    bounded,
+    height_at,
+    normalised_area,
+    points_between,
+    shape_of,
+)
+from rashomon.measures.divergence import LN2
 from rashomon.models.build import is_pretrained
 from rashomon.studies.base import ON_TRIAL, AttentionStudy, Finding, Study, audited_adversary, studies
 from rashomon.training.adversarial import PUBLISHED_SCALE, ModelConsistentAdversary, Reading
 from rashomon.training.settings import TrainingSpec
+from rashomon.wording import capitalised, decimal, interval_words, with_interval
 
+UNFAITHFUL = 0.1  # a score like AtteFa's below which another attention gives the same predictions
 SAME_F1 = 0.03  # an adversary this close to the base predicts as well
 LAMBDAS = (0.0, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 0.1, 1.0)
 AUDITED_LAMBDAS = (0.0, 1e-3, 1e-1)  # enough to show the shape of the curve
@@ -71,6 +87,7 @@ class AdversarySweep(AttentionStudy):
     floor: float = 0.4  # JSD above which the best F1 is reported
     selection: SelectionSplit = "dev"  # the split that picks a model's epoch: dev, or test as some papers did
     training: TrainingSpec | None = None  # of the adversaries; None: what suits the model
+    warm: bool = False  # whether adversaries start near the base instead of from nothing
     reading: Reading | None = None  # what of the attention is compared; None: heads, a transformer's mean
 
     @classmethod
@@ -86,6 +103,7 @@ class AdversarySweep(AttentionStudy):
             search=IN_AUDITS,
             instances=asked.instances,
             training=audited_adversary(subject),
+            warm=True,
         )
 
     def needed_models(self) -> tuple[Subject, ...]:
@@ -102,7 +120,10 @@ class AdversarySweep(AttentionStudy):
         trial = prepare(context, [self.base], self.reading)[0]
         outcomes = self._sweep(context, trial)
         instances = pd.concat([_instances(outcome) for outcome in outcomes], ignore_index=True)
-        beside, warnings = self._beside(context, trial)
+        uniform = self._uniform if self.uniform else None
+        beside, warnings = beside_adversaries(
+            context, trial, self.other_seeds, uniform, self.search, self.instances
+        )
         instances = pd.concat([instances, *beside], ignore_index=True)
         instances["label_name"] = [trial.data.labels[label] for label in instances["label"]]
         ids = instances["position"].map(dict(enumerate(example.id for example in trial.data["test"])))
@@ -112,11 +133,12 @@ class AdversarySweep(AttentionStudy):
         points = _points(instances, trial)
         curve = _curve(points, instances)
         best = self._best(points, outcomes, trial)
+        other = best_alternative([*alternatives_of(outcomes), *alternatives_in(beside)])
         return self.finding(
-            _verdict(points, curve, best, self.floor),
+            _verdict(points, curve, best, self.floor, other, _unfinished(points, outcomes)),
             {"summary": points, "curve": curve, "best": best, "instances": instances},
             figures=_figures(points),
-            warnings=tuple(warnings),
+            warnings=(*trial.data.notes, *warnings),
         )
 
     @property
@@ -126,35 +148,11 @@ class AdversarySweep(AttentionStudy):
     def _sweep(self, context: Context, trial: Trial) -> list[Outcome]:
         training = adversary_training(trial, self.training)
         members = [
-            Member(trial, ModelConsistentAdversary(trial.reading, weight), training, seed)
+            Member(trial, ModelConsistentAdversary(trial.reading, weight), training, seed, self.warm)
             for weight in sorted(set(self.lambdas))
             for seed in self.seeds
         ]
         return train_adversaries(context, members)
-
-    def _beside(self, context: Context, trial: Trial) -> tuple[list[pd.DataFrame], list[str]]:
-        """Other seeds, uniform weights and the per-instance adversary, where the model allows them."""
-        parts, warnings = [], []
-        trainable = self.subject.checkpoint is None
-        if self.other_seeds and trainable:
-            parts.append(other_models(context, trial, self.other_seeds).assign(kind="seed"))
-        if self.uniform and trainable:
-            model = context.trained([self._uniform])[0][0].model
-            parts.append(against_base(trial, model).assign(kind="uniform", seed=self.subject.seeds[0]))
-        replaceable = refusal(trial.base_model()) is None
-        if self.search is not None and replaceable:
-            texts = draw(trial.data, "test", self.instances, 0)
-            found = search_all(context, trial.base, texts, self.search, 0)
-            parts.append(found.assign(kind="instance", seed=0, **{"class": -1}))
-        if not trainable:
-            warnings.append(
-                "A checkpoint is not trained again, so other seeds and uniform weights are missing."
-            )
-        if not replaceable:
-            warnings.append(
-                "The per-instance adversary needs a model whose weights can be replaced, so it is missing."
-            )
-        return parts, [*trial.data.notes, *warnings]
 
     def left_open(self) -> dict[str, object]:
         return {"training": usual_adversary(self.subject)}
@@ -172,9 +170,11 @@ class AdversarySweep(AttentionStudy):
         chosen = far["tvd"].idxmin() if far["f1"].isna().all() else far["f1"].idxmax()
         of_all = points[(points["kind"] == "adversary") & (points["class"] == "all")]
         row = of_all[of_all["lambda"] == chosen].iloc[0]
-        told: dict[str, Any] = {name: row[name] for name in ("lambda", "f1", "tvd", "halved_tvd", "jsd", "n")}
-        told["base_f1"] = trial.base_scores.get("f1", float("nan"))
-        return pd.DataFrame([told])
+        fields: dict[str, Any] = {
+            name: row[name] for name in ("lambda", "f1", "tvd", "halved_tvd", "jsd", "n")
+        }
+        fields["base_f1"] = trial.base_scores.get("f1", float("nan"))
+        return pd.DataFrame([fields])
 
 
 def _weight(outcome: Outcome) -> float:
@@ -205,8 +205,7 @@ def _points(instances: pd.DataFrame, trial: Trial) -> pd.DataFrame:
 
 def _point(kind: str, weight: float, label: str, part: pd.DataFrame, trial: Trial) -> dict[str, Any]:
     by_seed = [group for _, group in part.groupby("seed")]
-    changed = summary_row([group["tvd"].to_numpy() for group in by_seed])
-    moved = summary_row([group["jsd"].to_numpy() for group in by_seed])
+    changed, moved = summary_of(part, "tvd", (0.0, 1.0)), summary_of(part, "jsd", (0.0, LN2))
     scores = [_f1(group, trial) for group in by_seed] if label == "all" and kind != "instance" else []
     row: dict[str, Any] = {
         "kind": kind,
@@ -218,6 +217,7 @@ def _point(kind: str, weight: float, label: str, part: pd.DataFrame, trial: Tria
         "f1": float(np.mean(scores)) if scores else np.nan,
         "halved_tvd": changed["mean"] * PUBLISHED_SCALE,
     }
+    row["interval"] = moved["interval"]
     for figure, summary in (("tvd", changed), ("jsd", moved)):
         row |= {figure: summary["mean"]}
         row |= {f"{figure}_{name}": summary[name] for name in ("std", "low", "high")}
@@ -239,11 +239,14 @@ def _curve(points: pd.DataFrame, instances: pd.DataFrame) -> pd.DataFrame:
         mine = points[(points["kind"] == "adversary") & (points["class"] == label)]
         texts = sweep if label == "all" else sweep[sweep["label_name"] == label]
         moved, changed = _grid(texts, "jsd"), _grid(texts, "tvd")
-        area = normalised_area(mine["jsd"].to_numpy(), mine["tvd"].to_numpy())
-        low, high = bootstrap_area(moved, changed)
+        beside = points[(points["kind"] != "adversary") & (points["class"] == label)]
+        others = beside["jsd"].to_numpy(), beside["tvd"].to_numpy()
+        places = mine["jsd"].to_numpy(), bounded(mine["jsd"].to_numpy(), mine["tvd"].to_numpy(), others)
+        area = normalised_area(*places)
+        low, high = bootstrap_area(moved, changed, others)
         row = {"class": label, "points": len(mine), "n": moved.shape[1], "area": area}
-        ranges = (float(np.ptp(mine[figure].to_numpy())) for figure in ("tvd", "jsd"))
-        row |= {"low": low, "high": high, "shape": shape_of(low, high, *ranges)}
+        row |= {"between": points_between(places[0]), "low": low, "high": high, "interval": "95 %"}
+        row["shape"] = shape_of(low, high, *places)
         row |= {"least_tvd": mine["tvd"].min(), "most_tvd": mine["tvd"].max(), "most_jsd": mine["jsd"].max()}
         rows.append(row | _under(points, mine, label))
     return pd.DataFrame(rows)
@@ -258,14 +261,14 @@ def _grid(texts: pd.DataFrame, figure: str) -> np.ndarray:
 
 def _under(points: pd.DataFrame, curve: pd.DataFrame, label: str) -> dict[str, Any]:
     """Whether uniform weights and the per-instance adversary lie under the curve (they are better adversaries)."""
-    told: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for kind in ("uniform", "instance"):
         point = points[(points["kind"] == kind) & (points["class"] == label)]
         if len(point):
             height = height_at(float(point["jsd"].iloc[0]), curve["jsd"].to_numpy(), curve["tvd"].to_numpy())
             known = np.isfinite(height)
-            told[f"{kind}_under_curve"] = bool(point["tvd"].iloc[0] < height) if known else None
-    return told
+            fields[f"{kind}_under_curve"] = bool(point["tvd"].iloc[0] < height) if known else None
+    return fields
 
 
 def _figures(points: pd.DataFrame) -> tuple[Plot, ...]:
@@ -273,6 +276,7 @@ def _figures(points: pd.DataFrame) -> tuple[Plot, ...]:
     for label in points["class"].unique():
         of_class = points[points["class"] == label]
         series = [_line(of_class[of_class["kind"] == "adversary"].sort_values(["jsd", "tvd"]))]
+        series.append(_bound(of_class))
         for kind, marker in MARKERS.items():
             part = of_class[of_class["kind"] == kind].dropna(subset=["jsd", "tvd"])
             if len(part):
@@ -285,10 +289,21 @@ def _figures(points: pd.DataFrame) -> tuple[Plot, ...]:
                 "distance of attention from the base (JSD, at most ln 2)",
                 "distance of predictions (TVD)",
                 tuple(series),
-                "Lower and further right is a better adversary. Means over texts; the band is their 95 % interval.",
+                "Lower and further right is a better adversary. Means over texts; the band is their "
+                f"{interval_words(of_class['interval'])}.",
             )
         )
     return tuple(plots)
+
+
+def _bound(of_class: pd.DataFrame) -> Series:
+    """The best that anything found at each distance of the curve."""
+    defined = of_class.dropna(subset=["jsd", "tvd"])
+    beside = defined[defined["kind"] != "adversary"]
+    mine = defined[defined["kind"] == "adversary"].sort_values(["jsd", "tvd"])
+    x = mine["jsd"].to_numpy()
+    y = bounded(x, mine["tvd"].to_numpy(), (beside["jsd"].to_numpy(), beside["tvd"].to_numpy()))
+    return Series("best that anything found", x.tolist(), y.tolist())
 
 
 def _line(part: pd.DataFrame) -> Series:
@@ -296,41 +311,87 @@ def _line(part: pd.DataFrame) -> Series:
     return Series("adversaries over lambda", x, y, low, high)
 
 
-def _verdict(points: pd.DataFrame, curve: pd.DataFrame, best: pd.DataFrame, floor: float) -> str:
+def _unfinished(points: pd.DataFrame, outcomes: Sequence[Outcome]) -> str:
+    """Why a search that found nothing proves nothing, in words; empty where it was carried to its end."""
+    of_all = points[points["class"] == "all"]
+    plain = of_all[(of_all["kind"] == "adversary") & (of_all["lambda"] == 0)]["tvd"]
+    seeds = of_all[of_all["kind"] == "seed"]["tvd"]
+    if len(plain) and len(seeds) and plain.iloc[0] > seeds.mean():
+        return (
+            "even the adversary that was only to imitate predicts further from the base "
+            f"(TVD {decimal(plain.iloc[0], 3)}) than another seed does ({decimal(seeds.mean(), 3)})"
+        )
+    if still_learning(outcomes):
+        return "most adversaries were still improving in their last epoch"
+    return ""
+
+
+def _verdict(
+    points: pd.DataFrame,
+    curve: pd.DataFrame,
+    best: pd.DataFrame,
+    floor: float,
+    other: Alternative | None,
+    unfinished: str,
+) -> str:
     row = curve[curve["class"] == "all"].iloc[0]
     shape = {
         "convex": "the curve is convex: attention moves far before predictions change",
         "concave": "the curve is concave: already small moves of attention cost predictions",
         "flat": "the curve is flat: moving attention costs next to nothing",
         "undecided": "the texts do not decide whether the curve is convex or concave",
-        "undefined": "the curve has too few points or no range to have a shape",
+        "straight": "the curve is straight: attention moves in proportion to what it costs",
+        "undefined": "the curve has no points between its ends, or no range, and so no shape",
     }[str(row["shape"])]
-    area = "" if np.isnan(row["area"]) else f" (area {row['area']:.2f} [{row['low']:.2f}, {row['high']:.2f}])"
+    area = "" if np.isnan(row["area"]) else f" (area {with_interval({**row, 'mean': row['area']})})"
+    shape = f"{shape}{area}" if not unfinished else "a curve of unfinished searches has no shape to speak of"
+    seeds = points[(points["kind"] == "seed") & (points["class"] == "all")]
+    normal = f"; other seeds alone move it by {decimal(seeds['jsd'].mean())}" if len(seeds) else ""
+    found = _outcome(points, best, floor, other, unfinished)
+    return f"{capitalised(found)}; {shape}{normal}."
+
+
+def _outcome(
+    points: pd.DataFrame, best: pd.DataFrame, floor: float, other: Alternative | None, unfinished: str
+) -> str:
+    """What was found: by an adversary, else by anything; and where nothing was, whether that means anything."""
+    if not best.empty and _as_good(best.iloc[0]):
+        return _found(best.iloc[0])
+    if other is not None and other.is_apart and other.score < UNFAITHFUL:
+        return (
+            f"{other.finder} attends elsewhere and predicts nearly the same (JSD {decimal(other.jsd)}, TVD "
+            f"{decimal(other.tvd, 3)}), so the base's attention is not the only account of its predictions"
+        )
+    if unfinished:
+        return (
+            f"it cannot be told yet whether another attention would do: {unfinished}; longer training "
+            "(`rashomon study adversary`) would tell"
+        )
     if best.empty and not points["lambda"].max() > 0:
-        found = "no lambda above 0 asked the adversary to move attention"
-    elif best.empty:
-        found = (
+        return "no lambda above 0 asked the adversary to move attention"
+    if best.empty:
+        return (
             f"no adversary moved attention by more than {floor:g} JSD, which speaks for attention as explanation "
             "as far as these trainings went"
         )
-    else:
-        found = _found(best.iloc[0])
-    seeds = points[(points["kind"] == "seed") & (points["class"] == "all")]
-    normal = f"; other seeds alone move it by {seeds['jsd'].mean():.2f}" if len(seeds) else ""
-    return f"{found[0].upper()}{found[1:]}; {shape}{area}{normal}."
+    return _found(best.iloc[0])
+
+
+def _as_good(best: pd.Series[Any]) -> bool:
+    return bool(best["base_f1"] - best["f1"] <= SAME_F1)
 
 
 def _found(best: pd.Series[Any]) -> str:
-    told = f"JSD {best['jsd']:.2f}, TVD {best['tvd']:.3f}"
+    figures = f"JSD {decimal(best['jsd'])}, TVD {decimal(best['tvd'], 3)}"
     if np.isnan(best["base_f1"]) or np.isnan(best["f1"]):
-        return f"an adversary attends elsewhere ({told}; how well it predicts needs labels)"
-    told = f"F1 {best['f1']:.3f} (base {best['base_f1']:.3f}), {told}"
-    if best["base_f1"] - best["f1"] <= SAME_F1:
+        return f"an adversary attends elsewhere ({figures}; how well it predicts needs labels)"
+    figures = f"F1 {decimal(best['f1'], 3)} (base {decimal(best['base_f1'], 3)}), {figures}"
+    if _as_good(best):
         return (
-            f"an adversary attends elsewhere and predicts as well ({told}), so the base's attention is not the "
+            f"an adversary attends elsewhere and predicts as well ({figures}), so the base's attention is not the "
             "only account of its predictions"
         )
     return (
-        f"no adversary that attends elsewhere predicts as well (best: {told}), which speaks for attention as "
+        f"no adversary that attends elsewhere predicts as well (best: {figures}), which speaks for attention as "
         "explanation as far as these trainings went"
     )

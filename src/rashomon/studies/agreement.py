@@ -27,13 +27,11 @@ from rashomon.experiments.repeats import REPEATED, SAMPLING, on_fewer_texts, sam
 from rashomon.experiments.summaries import (
     FLOOR,
     Row,
-    capitalised,
     check_measures,
     headline,
-    number,
     ranked_rows,
     summarise_by,
-    summary_row,
+    summary_of,
 )
 from rashomon.experiments.testimony import (
     Testimony,
@@ -50,6 +48,7 @@ from rashomon.measures.agreement import kendall_matrix
 from rashomon.measures.base import Floats, Ragged
 from rashomon.models.base import Model
 from rashomon.studies.base import ExplanationStudy, Finding, Judgement, studies
+from rashomon.wording import capitalised, decimal, sample, with_interval
 
 HEADLINE = "kendall"
 CLOSE_TO_CEILING = 0.8  # share of a method's agreement with itself that counts as agreeing with others
@@ -100,7 +99,7 @@ class Agreement(ExplanationStudy):
         check_measures(self.measures, "agreement")
         self.check_fit(context)
         heard = hear(context, self.ask, extra=(FLOOR,))
-        methods = [m for m in heard[0].told.methods if m != FLOOR]
+        methods = [m for m in heard[0].explanations.methods if m != FLOOR]
         if len(methods) < 2:
             raise DoesNotFit(ONE_METHOD)
         instances = pd.concat([agreement_table(t, self.measures) for t in heard], ignore_index=True)
@@ -121,7 +120,7 @@ class Agreement(ExplanationStudy):
 
 def agreement_table(testimony: Testimony, names: Sequence[str]) -> pd.DataFrame:
     """One row per text, pair of methods and measure."""
-    aligned = testimony.told.aligned()
+    aligned = testimony.explanations.aligned()
     magnitudes, signed = testimony.scores(), testimony.scores(magnitude=False)
     methods = list(magnitudes)
     lengths = magnitudes[methods[0]].lengths
@@ -171,11 +170,13 @@ def mean_by_example(instances: pd.DataFrame) -> dict[str, float]:
     return {str(key): float(value) for key, value in means.items()}
 
 
-def agreement(told: Explanations, measures: str | Sequence[str] = ("kendall", "pearson")) -> pd.DataFrame:
+def agreement(
+    explanations: Explanations, measures: str | Sequence[str] = ("kendall", "pearson")
+) -> pd.DataFrame:
     """How much explanations that are already in hand agree.
 
     Args:
-        told: explanations of the same texts by two methods or more. Where texts were explained under several
+        explanations: of the same texts by two methods or more. Where texts were explained under several
             seeds or by several models, the intervals are over these, too.
         measures: names of agreement measures (``rashomon list measures``).
 
@@ -183,14 +184,14 @@ def agreement(told: Explanations, measures: str | Sequence[str] = ("kendall", "p
         A frame with a row for every measure and pair of methods: the mean over texts, its 95 % interval, n, the
         count of texts where the measure is undefined, and the standard deviation over texts.
     """
-    if not isinstance(told, Explanations):
+    if not isinstance(explanations, Explanations):
         raise UserError(
             "Agreement is between explanations, as explain, Explanations.load and from_scores give them."
         )
     measures = (measures,) if isinstance(measures, str) else tuple(measures)
     check_measures(measures, "agreement")
-    heard = from_stored(told)
-    if len(heard[0].told.methods) < 2:
+    heard = from_stored(explanations)
+    if len(heard[0].explanations.methods) < 2:
         raise UserError("Agreement needs explanations by at least two methods.")
     pairs = pd.concat([agreement_table(t, measures) for t in heard], ignore_index=True)
     return SummaryTable(figure_first(summarise_pairs(pairs)))
@@ -219,20 +220,20 @@ def judge(method: str, taus: pd.DataFrame, repeat: Row | None, methods: int) -> 
     row = with_others(method, taus)
     if row is None:
         return Judgement(method, "agreement", "unknown", "cannot be compared", "undefined")
-    told, mean = f"tau {counted(row)} with the others", row["mean"]
+    figures, mean = f"tau {counted(row)} with the others", row["mean"]
     if too_few(row, methods):
-        return Judgement(method, "agreement", "unknown", "was compared on too few texts to tell", told)
+        return Judgement(method, "agreement", "unknown", "was compared on too few texts to tell", figures)
     ceiling = float("nan")
     if not samples(method):
-        ceiling, told = 1.0, f"{told}, 1.00 with itself, being deterministic"
+        ceiling, figures = 1.0, f"{figures}, 1.00 with itself, being deterministic"
     elif repeat is not None and not too_few(repeat, methods):
-        ceiling, told = repeat["mean"], f"{told}, {counted(repeat)} with itself under {SAMPLING}"
+        ceiling, figures = repeat["mean"], f"{figures}, {counted(repeat)} with itself under {SAMPLING}"
     if ceiling >= SOME_AGREEMENT and mean >= CLOSE_TO_CEILING * ceiling:
         words = "agrees with the others about as well as with itself"
-        return Judgement(method, "agreement", "good", words, told)
+        return Judgement(method, "agreement", "good", words, figures)
     if mean >= SOME_AGREEMENT:
-        return Judgement(method, "agreement", "mixed", "partly agrees with the others", told)
-    return Judgement(method, "agreement", "poor", "tells another story than the others", told)
+        return Judgement(method, "agreement", "mixed", "partly agrees with the others", figures)
+    return Judgement(method, "agreement", "poor", "tells another story than the others", figures)
 
 
 def with_others(method: str, taus: pd.DataFrame) -> Row | None:
@@ -243,9 +244,8 @@ def with_others(method: str, taus: pd.DataFrame) -> Row | None:
     quantity = others.map(_quantity)
     apart = own.assign(quantity=quantity)[quantity != _quantity(method)]
     voices = apart.groupby(["seed", "example", "quantity"])["value"].mean()
-    texts = voices.groupby(level=["seed", "example"]).mean()
-    groups = [group.to_numpy() for _, group in texts.groupby(level="seed")]
-    return dict(summary_row(groups)) if groups else None
+    texts = voices.groupby(level=["seed", "example"]).mean().reset_index()
+    return summary_of(texts, "value", (-1.0, 1.0)) if len(texts) else None
 
 
 def _quantity(method: str) -> str:
@@ -261,12 +261,12 @@ def _verdict(summary: pd.DataFrame, methods: Sequence[str], measure: str) -> str
     best, worst = rows[-1], rows[0]
     overall = sum(row["mean"] for row in rows) / len(rows)
     word = "mostly agree" if overall >= 0.6 else "partly agree" if overall >= 0.3 else "hardly agree"
-    said = f"The {len(methods)} methods {word}: mean {_named(measure)} {overall:.2f} over pairs"
+    said = f"The {len(methods)} methods {word}: mean {_named(measure)} {decimal(overall)} over pairs"
     if len(rows) == 1:
-        return f"{capitalised(best['first'])} and {best['second']} {word}: {_named(measure)} {number(best)}."
+        return f"{capitalised(best['first'])} and {best['second']} {word}: {_named(measure)} {with_interval(best)}."
     return (
-        f"{said}, from {worst['first']} and {worst['second']} at {number(worst)} "
-        f"to {best['first']} and {best['second']} at {number(best)}."
+        f"{said}, from {worst['first']} and {worst['second']} at {with_interval(worst)} "
+        f"to {best['first']} and {best['second']} at {with_interval(best)}."
     )
 
 
@@ -294,7 +294,7 @@ def _matrix(summary: pd.DataFrame, methods: Sequence[str], names: Sequence[str])
 
 def _cell(row: Row) -> str:
     undefined = f", {int(row['undefined'])} undefined" if row["undefined"] else ""
-    return f"{number(row)}, n = {int(row['n'])}{undefined}"
+    return f"{with_interval(row)}, {sample(row['n'])}{undefined}"
 
 
 def _of_method(taus: pd.DataFrame, method: str) -> pd.DataFrame:

@@ -244,16 +244,16 @@ class ExplanationStudy(Study):
 
     def configuration(self) -> dict[str, object]:
         """Without what the study did not look at."""
-        told = super().configuration()
+        settings = super().configuration()
         if self.stored is None:
-            return told
-        subject = told.pop("subject")
+            return settings
+        subject = settings.pop("subject")
         assert isinstance(subject, dict)
-        del told["split"]
+        del settings["split"]
         if self.methods == METHODS:
-            del told["methods"]
+            del settings["methods"]
         used = {name: subject[name] for name in self.beside_stored if name in subject}
-        return {"subject": used, **told} if used else told
+        return {"subject": used, **settings} if used else settings
 
 
 @dataclass(frozen=True)

@@ -27,11 +27,12 @@ from rashomon.experiments.adversaries import Member, adversary_training, train_a
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions
 from rashomon.experiments.subject import Subject
-from rashomon.experiments.summaries import number
+from rashomon.experiments.summaries import summary_row
 from rashomon.experiments.testimony import background
 from rashomon.experiments.trials import SelectionSplit, Trial, prepare, selecting
 from rashomon.explainers import Explanation, explainers, make_explainer
-from rashomon.measures.significance import holm_bonferroni, permutation_test, summarise
+from rashomon.measures.intervals import ENOUGH
+from rashomon.measures.significance import PairedDifference, compare_variants, holm_bonferroni
 from rashomon.models.base import Model
 from rashomon.models.build import build_model, is_pretrained
 from rashomon.models.evaluator import predict, rows_of
@@ -44,6 +45,7 @@ from rashomon.training.adversarial import ModelConsistentAdversary, Reading, out
 from rashomon.training.callbacks import Callback, Listener, RowsOf, callbacks
 from rashomon.training.run import SPLITS, DatasetRows, NewModel, TrainingRun, read_history
 from rashomon.training.settings import TrainingSpec
+from rashomon.wording import with_interval
 
 GUIDES = ("uniform", "own", "base", "adversary")
 CONTROLS = ("uniform", "own", "base")  # what guides are compared with, each also with those before it
@@ -89,9 +91,9 @@ class GuidedMlp(AttentionStudy):
         spec = _mlp_of(self.subject.model)
         runs = []
         for guide in self.guides:
-            told = None if guide in LEARNED else self._weights(context, trial, guide)
+            given_weights = None if guide in LEARNED else self._weights(context, trial, guide)
             made = replace(spec, weights=LEARNED.get(guide, "preset"))
-            folder = None if told is None else _keep(context, data, made, told)
+            folder = None if given_weights is None else _keep(context, data, made, given_weights)
             runs += [(guide, seed, self._run(data, made, seed, folder)) for seed in self.seeds]
         folders = context.train_runs([run for _, _, run in runs], "guided-mlps")
         return self._finding(trial, [(guide, seed) for guide, seed, _ in runs], folders)
@@ -135,8 +137,8 @@ class GuidedMlp(AttentionStudy):
         given = {}
         for split in SPLITS:
             texts = trial.data[split]
-            told = context.explanations(model, texts, [method], seed=seed, background=behind)
-            given[split] = [_Given.of_explanation(item) for item in told]
+            explanations = context.explanations(model, texts, [method], seed=seed, background=behind)
+            given[split] = [_Given.of_explanation(item) for item in explanations]
         return given
 
     def _finding(self, trial: Trial, guides: Sequence[tuple[str, int]], folders: Sequence[Path]) -> Finding:
@@ -200,9 +202,9 @@ def _mlp_of(base: ModelSpec) -> ModelSpec:
 
 def _attention(model: Model, trial: Trial, split: str) -> list[_Given]:
     encodings = model.encode(trial.data[split])
-    told = outputs_of(model, trial.rows(split), trial.reading).attention.mean(1).double().numpy()
+    attention = outputs_of(model, trial.rows(split), trial.reading).attention.mean(1).double().numpy()
     return [
-        _Given(told[row, : len(encoding)], encoding.segments, encoding.word_ids)
+        _Given(attention[row, : len(encoding)], encoding.segments, encoding.word_ids)
         for row, encoding in enumerate(encodings)
     ]
 
@@ -222,8 +224,8 @@ def _keep(context: Context, data: Dataset, spec: ModelSpec, given: Mapping[str, 
 def _padded(reader: Model, examples: Sequence[Example], given: Sequence[_Given]) -> Tensor:
     encodings = reader.encode(examples)
     weights = torch.zeros(len(encodings), max(map(len, encodings)))
-    for row, (told, encoding) in enumerate(zip(given, encodings, strict=True)):
-        weights[row, : len(encoding)] = torch.from_numpy(told.onto(encoding))
+    for row, (item, encoding) in enumerate(zip(given, encodings, strict=True)):
+        weights[row, : len(encoding)] = torch.from_numpy(item.onto(encoding))
     return weights
 
 
@@ -277,45 +279,56 @@ def _summary(seeds: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for figure in FIGURES:
         for guide, group in seeds.groupby("guide", sort=False):
-            told = summarise(group[figure].astype(float).to_numpy())
-            row: dict[str, Any] = {"figure": figure, "guide": guide, "n": told.n, "undefined": told.undefined}
-            row |= {"mean": told.mean, "std": told.std, "low": told.low, "high": told.high}
-            rows.append(row)
+            values = group[figure].to_numpy(dtype=np.float64)
+            rows.append({"figure": figure, "guide": guide} | summary_row([values], bounds=(0.0, 1.0)))
     return pd.DataFrame(rows)
 
 
 def _compare(instances: pd.DataFrame) -> pd.DataFrame:
-    """Each guide against uniform, the MLP's own and the base's attention: paired over texts, Holm-adjusted."""
-    means = instances.groupby(["guide", "example"], sort=False)["correct"].mean().unstack("guide")
+    """Each guide against uniform, the MLP's own and the base's attention: over seeds and texts, Holm-adjusted."""
+    tables = {
+        str(guide): part.pivot(index="seed", columns="example", values="correct")
+        for guide, part in instances.groupby("guide", sort=False)
+    }
     rows = []
     for place, control in enumerate(CONTROLS):
-        for guide in means.columns if control in means else ():
+        for guide in tables if control in tables else ():
             if guide not in CONTROLS[: place + 1]:
-                test = permutation_test(means[guide].to_numpy(), means[control].to_numpy())
-                row = {"guide": guide, "against": control, "test": test.test, "n": test.n}
-                rows.append(row | {"undefined": test.undefined, "difference": test.difference, "p": test.p})
-    table = pd.DataFrame(rows, columns=["guide", "against", "test", "n", "undefined", "difference", "p"])
+                one, other = tables[guide].align(tables[control], join="inner")
+                texts = [one.columns.tolist()] * len(one)
+                found = compare_variants(list(one.to_numpy()), list(other.to_numpy()), texts)
+                rows.append({"guide": guide, "against": control, **found.row()})
+    table = pd.DataFrame(rows, columns=["guide", "against", *PairedDifference.columns()])
     return table.assign(p_holm=holm_bonferroni(table["p"].to_numpy(dtype=np.float64)).p)
 
 
 def _verdict(summary: pd.DataFrame, comparison: pd.DataFrame) -> str:
     rows = summary[summary["figure"] == "f1"].to_dict("records")
     by_guide = {str(row["guide"]): {str(k): v for k, v in row.items()} for row in rows}
-    figures = ", ".join(f"{guide} {number(row)}" for guide, row in by_guide.items())
+    figures = ", ".join(f"{guide} {with_interval(row)}" for guide, row in by_guide.items())
     helped = _difference(comparison, "base", "uniform")
     if helped is None:
         return f"The MLP's F1 under each guide: {figures}."
-    if np.isnan(helped["p_holm"]):
-        words = "There are too few texts to tell whether the base's attention helps a model without context"
-    elif helped["p_holm"] < ALPHA and helped["difference"] > 0:
-        words = "The base's attention tells a model without context which tokens matter, so it carries information"
-    else:
-        words = "The base's attention helps a model without context no more than uniform weights do"
+    words = _words(helped)
     fooled = _difference(comparison, "adversary", "base")
-    tail = ""
-    if fooled is not None and fooled["p_holm"] < ALPHA and fooled["difference"] < 0:
-        tail = ", and the adversary's is a worse guide, however well it imitates the predictions"
-    return f"{words}{tail} (F1 by guide: {figures})."
+    if fooled is not None and _shown(fooled) and fooled["difference"] < 0:
+        words += ", and the adversary's is a worse guide, however well it imitates the predictions"
+    apart = with_interval(helped | {"mean": helped["difference"]}, 3)
+    return f"{words} (accuracy under the base's minus under uniform weights {apart}; F1 by guide: {figures})."
+
+
+def _words(helped: Mapping[str, Any]) -> str:
+    if np.isnan(helped["p_holm"]):
+        return "There are too few texts to tell whether the base's attention helps a model without context"
+    if helped["seeds"] < ENOUGH:
+        return f"Under {ENOUGH} seeds nobody can tell the training's luck from help by the base's attention"
+    if _shown(helped) and helped["difference"] > 0:
+        return "The base's attention tells a model without context which tokens matter, so it carries information"
+    return "The base's attention was not shown to help a model without context more than uniform weights do"
+
+
+def _shown(row: Mapping[str, Any]) -> bool:
+    return bool(row["seeds"] >= ENOUGH and row["p_holm"] < ALPHA)
 
 
 def _difference(comparison: pd.DataFrame, guide: str, control: str) -> dict[str, Any] | None:

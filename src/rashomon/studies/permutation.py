@@ -23,13 +23,14 @@ from rashomon.experiments.attention_bins import BINS, bin_violins, by_bin, overa
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions, Plot, Series
 from rashomon.experiments.instance_search import refusal
-from rashomon.experiments.summaries import number
+from rashomon.experiments.summaries import Row
 from rashomon.experiments.testimony import Ask, draw
 from rashomon.experiments.trials import max_attention, with_ids
 from rashomon.measures.divergence import tvd
 from rashomon.models.base import Model, Output
 from rashomon.models.evaluator import collect, rows_of
 from rashomon.studies.base import ON_TRIAL, AttentionStudy, Finding, Study, studies
+from rashomon.wording import interval_words, with_interval
 
 TOKEN_BUDGET = 2048
 NOTICED = 0.1  # a median change of the output from which the verdict calls it noticed
@@ -66,8 +67,8 @@ class Permutation(AttentionStudy):
         examples = draw(data, self.split, self.instances, self.seed)
         parts = []
         for seed, trained in zip(self.subject.seeds, context.models(self.base), strict=False):
-            told = shuffle_all(trained.model, examples, self.permutations, self.seed)
-            parts.append(told.assign(seed=seed))
+            shuffled = shuffle_all(trained.model, examples, self.permutations, self.seed)
+            parts.append(shuffled.assign(seed=seed))
         table = with_bins(pd.concat(parts, ignore_index=True), data.labels)
         summary = by_bin(table, "change")
         return self.finding(
@@ -133,16 +134,16 @@ def _plot(summary: pd.DataFrame) -> Plot:
         "largest attention weight (middle of the bin)",
         "median change of the output (TVD)",
         (series,),
-        "With a 95 % interval.",
+        f"With a {interval_words(rows['interval'])}.",
     )
 
 
-def _verdict(row: dict[str, float], permutations: int, texts: int) -> str:
+def _verdict(row: Row, permutations: int, texts: int) -> str:
     if row["mean"] < NOTICED:
         words = "The output hardly notices where the attention lies, so the weights explain little of it"
     else:
         words = "The output depends on where the attention lies, which an explanation by attention needs"
     return (
-        f"{words}: shuffling the weights ({permutations} times a text) changes it by a median of {number(row)} "
+        f"{words}: shuffling the weights ({permutations} times a text) changes it by a median of {with_interval(row)} "
         f"on average ({texts} texts)."
     )

@@ -24,10 +24,8 @@ from rashomon.experiments.summaries import (
     FLOOR,
     Row,
     against_floor,
-    capitalised,
     check_measures,
     headline,
-    number,
     ranked_rows,
     spread_by_method,
 )
@@ -38,6 +36,7 @@ from rashomon.measures import measures
 from rashomon.measures.base import Floats, Ints, Ragged
 from rashomon.models.base import Model
 from rashomon.studies.base import ExplanationStudy, Finding, Judgement, studies
+from rashomon.wording import capitalised, with_interval
 
 HEADLINE = "average-precision"
 MEASURES = (
@@ -64,9 +63,7 @@ class Recovery(ExplanationStudy):
     beside_stored: ClassVar[tuple[str, ...]] = ("dataset",)
 
     measures: tuple[str, ...] = MEASURES  # of recovery, by name (`rashomon list measures`)
-    ranking: Literal["magnitude", "signed"] = (
-        "magnitude"  # whether a strong score against the class counts as evidence
-    )
+    ranking: Literal["magnitude", "signed"] = "magnitude"  # whether scores against the class count
 
     def fits(self, model: Model, data: Dataset) -> str | None:
         drawn = (draw(data, self.split, self.instances, seed) for seed in self.subject.seeds)
@@ -83,9 +80,9 @@ class Recovery(ExplanationStudy):
         for testimony in heard:
             examples = testimony.examples or [example for split in data for example in data[split]]
             labels = testimony.model.labels if testimony.model is not None else data.labels
-            usable, why = _usable(testimony.told, {e.id: e for e in examples}, labels)
+            usable, why = _usable(testimony.explanations, {e.id: e for e in examples}, labels)
             notes += why
-            parts += [self._instances(testimony.seed, told) for told in _by_method(usable)]
+            parts += [self._instances(testimony.seed, of_method) for of_method in _by_method(usable)]
         if not parts:
             raise DoesNotFit(f"Recovery has nothing to use of {data.name}: {' '.join(dict.fromkeys(notes))}")
         instances = pd.concat(parts, ignore_index=True)
@@ -99,13 +96,13 @@ class Recovery(ExplanationStudy):
             judgements=judgements(summary),
         )
 
-    def _instances(self, seed: int, told: Sequence[tuple[Explanation, Example]]) -> pd.DataFrame:
+    def _instances(self, seed: int, pairs: Sequence[tuple[Explanation, Example]]) -> pd.DataFrame:
         rows = []
-        for item, example in told:
+        for item, example in pairs:
             where, marks = rationale_of(item, example)
             scores = item.scores[where]
             rows.append((item.example_id, np.abs(scores) if self.ranking == "magnitude" else scores, marks))
-        return self._measured(seed, told[0][0].method, rows)
+        return self._measured(seed, pairs[0][0].method, rows)
 
     def _measured(self, seed: int, method: str, rows: Sequence[tuple[str, Floats, Floats]]) -> pd.DataFrame:
         scores = Ragged.from_list([row[1] for row in rows])
@@ -129,16 +126,16 @@ Pair = tuple[Explanation, Example]
 
 
 def _usable(
-    told: Explanations, by_id: Mapping[str, Example], labels: Sequence[str]
+    explanations: Explanations, by_id: Mapping[str, Example], labels: Sequence[str]
 ) -> tuple[list[Pair], list[str]]:
     """Explanations of texts with a rationale that the model classifies correctly, and what was left out."""
-    ids = told.aligned().example_ids
+    ids = explanations.aligned().example_ids
     kept = set(ids)
-    strange = {i.example_id for i in told if not _is_of(i, by_id.get(i.example_id))} & kept
+    strange = {i.example_id for i in explanations if not _is_of(i, by_id.get(i.example_id))} & kept
     kept -= strange
     bare = {i for i in kept if not has_rationale(by_id[i])}
     kept -= bare
-    pairs = [(item, by_id[item.example_id]) for item in told if item.example_id in kept]
+    pairs = [(item, by_id[item.example_id]) for item in explanations if item.example_id in kept]
     # An explanation that does not say which class it is of is taken at its word, so it needs no label.
     unlabelled = {e.id for item, e in pairs if item.target != UNKNOWN_TARGET and e.label is None}
     kept -= unlabelled
@@ -169,9 +166,9 @@ def _is_right(item: Explanation, example: Example, labels: Sequence[str]) -> boo
     )
 
 
-def _by_method(told: Sequence[Pair]) -> list[list[Pair]]:
+def _by_method(pairs: Sequence[Pair]) -> list[list[Pair]]:
     groups: dict[str, list[Pair]] = {}
-    for item, example in told:
+    for item, example in pairs:
         groups.setdefault(item.method, []).append((item, example))
     return list(groups.values())
 
@@ -203,11 +200,13 @@ def _ruling(row: Row | None, floor: Row | None, tests: int) -> Ruling | None:
     """None where there is no random order to set the method against."""
     if row is None:
         return Ruling("unknown", "was not compared with the known tokens", "undefined")
-    told = f"average precision {number(row)}" + (f", {number(floor)} for a random order" if floor else "")
+    figures = f"average precision {with_interval(row)}" + (
+        f", {with_interval(floor)} for a random order" if floor else ""
+    )
     by_chance = against_chance(
         row,
         tests,
-        told,
+        figures,
         perhaps="may find the tokens known to matter, which more texts would tell",
         no_better="finds the tokens known to matter no better than a random order",
     )
@@ -215,10 +214,10 @@ def _ruling(row: Row | None, floor: Row | None, tests: int) -> Ruling | None:
         return by_chance
     way = (row["mean"] - floor["mean"]) / (1 - floor["mean"]) if floor["mean"] < 1 else 0.0
     if way >= FOUND:
-        return Ruling("good", "finds the tokens known to matter", told)
+        return Ruling("good", "finds the tokens known to matter", figures)
     if way >= PARTLY_FOUND:
-        return Ruling("mixed", "finds some of the tokens known to matter", told)
-    return Ruling("poor", "finds few of the tokens known to matter", told)
+        return Ruling("mixed", "finds some of the tokens known to matter", figures)
+    return Ruling("poor", "finds few of the tokens known to matter", figures)
 
 
 def _verdict(summary: pd.DataFrame, measure: str) -> str:
@@ -230,14 +229,16 @@ def _verdict(summary: pd.DataFrame, measure: str) -> str:
     floor = ranked_rows(table[table["method"] == FLOOR])
     beaten = sum(row["p_holm"] < 0.05 for row in rows)
     against = (
-        f"; a random order reaches {number(floor[0])}, which {beaten} of {len(rows)} beat" if floor else ""
+        f"; a random order reaches {with_interval(floor[0])}, which {beaten} of {len(rows)} beat"
+        if floor
+        else ""
     )
     named = measure.replace("-", " ")
     if len(rows) == 1:
-        return f"{capitalised(best['method'])} finds the known tokens with {named} {number(best)}{against}."
+        return f"{capitalised(best['method'])} finds the known tokens with {named} {with_interval(best)}{against}."
     return (
-        f"The known tokens are found best by {best['method']} ({named} {number(best)}) and worst by "
-        f"{worst['method']} ({number(worst)}){against}."
+        f"The known tokens are found best by {best['method']} ({named} {with_interval(best)}) and worst by "
+        f"{worst['method']} ({with_interval(worst)}){against}."
     )
 
 

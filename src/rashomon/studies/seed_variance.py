@@ -14,18 +14,29 @@ import pandas as pd
 
 from rashomon.data import Dataset
 from rashomon.errors import DoesNotFit
-from rashomon.experiments.attention_bins import bin_violins, by_bin, overall, with_bins
+from rashomon.experiments.attention_bins import bin_violins, by_bin, with_bins
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions
 from rashomon.experiments.subject import Subject
-from rashomon.experiments.summaries import number, summary_row
+from rashomon.experiments.summaries import Row, summary_of
 from rashomon.experiments.testimony import Ask
-from rashomon.experiments.trials import OTHER_SEEDS, SelectionSplit, Trial, other_models, prepare, selecting
+from rashomon.experiments.trials import (
+    OTHER_SEEDS,
+    SelectionSplit,
+    Trial,
+    other_models,
+    pairwise_distance,
+    prepare,
+    selecting,
+)
 from rashomon.measures.divergence import LN2
 from rashomon.models.base import Model
 from rashomon.models.build import is_pretrained
 from rashomon.studies.base import ON_TRIAL, AttentionStudy, Finding, Study, studies
 from rashomon.training.adversarial import Reading
+from rashomon.wording import percent, with_interval
+
+FEWEST = 4  # models, from which on a verdict is given
 
 
 @studies.register("seed-variance")
@@ -67,9 +78,17 @@ class SeedVariance(AttentionStudy):
             raise DoesNotFit("Seed variance needs at least one seed besides the base's.")
         worst = _largest(others, trial)
         bins = by_bin(worst, "jsd")
+        models = 1 + others["seed"].nunique()
+        worst["pairwise_jsd"] = pairwise_distance(context, trial, self.other_seeds)
+        between = summary_of(worst, "pairwise_jsd", (0.0, LN2))
         return self.finding(
-            _verdict(overall(bins), others["seed"].nunique()),
-            {"summary": bins, "seeds": _by_seed(others), "instances": worst},
+            _verdict(between, models),
+            {
+                "summary": bins,
+                "between": pd.DataFrame([{"models": models, **between}]),
+                "seeds": _by_seed(others),
+                "instances": worst,
+            },
             figures=(
                 bin_violins(
                     worst,
@@ -106,13 +125,25 @@ def _by_seed(others: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for seed, group in others.groupby("seed"):
         for figure in ("jsd", "tvd"):
-            rows.append({"seed": seed, "figure": figure, **summary_row([group[figure].to_numpy()])})
+            rows.append(
+                {
+                    "seed": seed,
+                    "figure": figure,
+                    **summary_of(group.assign(example=group["position"]), figure),
+                }
+            )
     return pd.DataFrame(rows)
 
 
-def _verdict(row: dict[str, float], seeds: int) -> str:
+def _verdict(row: Row, models: int) -> str:
+    """By the mean distance of every two models: the largest distance from one of them grows with their number."""
     share = row["mean"] / LN2
-    if share < 0.25:
+    if models < FEWEST:
+        words = (
+            f"{models} models are too few to tell how much of the attention is an accident of the seed; "
+            "`rashomon study seed-variance` trains enough of them"
+        )
+    elif share < 0.25:
         words = "Attention is stable over seeds, so another model's distant attention would mean something"
     elif share < 0.5:
         words = "Attention moves noticeably with the seed, so smaller distances than this prove nothing"
@@ -121,6 +152,6 @@ def _verdict(row: dict[str, float], seeds: int) -> str:
             "Attention is largely an accident of the seed, so one model's weights are weak as an explanation"
         )
     return (
-        f"{words}: over {seeds} further seeds a text's largest JSD from the base is {number(row)} on average "
-        f"({share:.0%} of the possible ln 2, {int(row['n'])} texts)."
+        f"{words}: between every two of {models} models the JSD is {with_interval(row)} on average "
+        f"({percent(share)} of the possible ln 2, {int(row['n'])} texts)."
     )

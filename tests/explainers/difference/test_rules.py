@@ -106,6 +106,15 @@ def in_place(d: Tensor) -> Tensor:
     return F.elu(y.sub_(1), inplace=True)
 
 
+def written_to(d: Tensor) -> Tensor:
+    """A product that comes back transposed, and is masked in place."""
+    scores = torch.einsum("bthd,bshd->bths", d.unflatten(-1, (2, -1)), d.unflatten(-1, (2, -1))).transpose(
+        1, 3
+    )
+    scores[:, 5:] = -100.0
+    return scores.softmax(1)
+
+
 ANYWHERE = "exp expm1 tanh sigmoid square sin cos erf abs"
 ABOVE_ZERO = "log log1p log2 sqrt rsqrt reciprocal"
 ACTIVATIONS = """relu gelu silu mish softplus leaky_relu elu selu celu logsigmoid hardtanh relu6 hardsigmoid
@@ -138,6 +147,12 @@ OPERATIONS: dict[str, Function] = {
     "matmul": on(lambda d: (d @ d.mT).softmax(-1) @ d),
     "bmm": on(lambda d: torch.bmm(torch.bmm(d, d.transpose(1, 2)), d)),
     "einsum": on(lambda d: torch.einsum("bts,b...d->btd", torch.einsum("btd,bsd->bts", d, d), d)),
+    "einsum-written-to": on(written_to),
+    "baddbmm": on(
+        lambda d: torch.baddbmm(d[:, :, :T].tanh(), batch1=d, batch2=d.mT, beta=0.5, alpha=2).tanh()
+    ),
+    "windows": on(lambda d: F.unfold(d.mT[..., None], (3, 1), padding=(1, 0)).tanh() * d.mT.repeat(1, 3, 1)),
+    "fourier": on(lambda d: torch.fft.fftn(d.tanh(), dim=(1, 2)).real.tanh()),
     "sdpa": on(attention),
     "sdpa-causal": on(lambda d: attention(d, is_causal=True)),
     "sdpa-masked": on(lambda d: attention(d, attn_mask=SEEN)),

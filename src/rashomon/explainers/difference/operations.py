@@ -302,6 +302,6 @@ LINEAR = names(
     repeat_interleave __getitem__ __setitem__ index_select gather take_along_dim masked_select index_add
     index_copy index_put scatter scatter_add masked_fill fill where copy zero flip roll pad constant_pad_nd
     tril triu diagonal unfold avg_pool1d avg_pool2d adaptive_avg_pool1d embedding requires_grad_ retain_grad
-    data _pack_padded_sequence _pad_packed_sequence
+    data _pack_padded_sequence _pad_packed_sequence fft_fft fft_fft2 fft_fftn real
     """
 )

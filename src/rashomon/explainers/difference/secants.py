@@ -225,7 +225,8 @@ class Bilinear(Function):
     ) -> Tensor:
         ctx.save_for_backward(middle(a, axes[0]), middle(b, axes[1]))
         ctx.function, ctx.axes = function, axes
-        return function(a, b)
+        result = function(a, b)
+        return result.clone() if result._is_view() else result  # a view could not be written to afterwards
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, None]:

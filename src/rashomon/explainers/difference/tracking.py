@@ -250,6 +250,8 @@ def _moved(
         return _indexed(dim, x, args[1], out)
     if name == "einsum":
         return _einsum(dim, x, args)
+    if name == "unfold":  # windows become a dimension of their own; a batch in front stays there
+        return dim if dim == 0 and out.shape[0] == x.shape[0] else None
     if name == "stack":
         at = (_argument(1, ("dim",), args, kwargs) or 0) % out.ndim
         return dim + int(at <= dim)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import pandas as pd
 
 from rashomon.experiments.context import Context
-from rashomon.experiments.subject import Subject
 from rashomon.studies import Finding, Study, studies
-from rashomon.studies.base import configuration_of
 
 
 @studies.register("accuracy")
@@ -20,7 +18,7 @@ class Accuracy(Study):
 
     name: ClassVar[str] = "accuracy"
     question: ClassVar[str] = "How often is the model right?"
-    subject: Subject = field(default_factory=Subject)
+
     enough: float = 0.9  # the share of right answers that is called enough
 
     def run(self, context: Context) -> Finding:
@@ -35,10 +33,5 @@ class Accuracy(Study):
         ]
         summary = pd.DataFrame(rows)
         right = summary.loc[summary["split"] == "test", "accuracy"].mean()
-        return Finding(
-            study=self.name,
-            question=self.question,
-            verdict=f"The model is right in {right:.0%} of cases, {'' if right >= self.enough else 'not '}enough.",
-            configuration=configuration_of(self),
-            tables={"summary": summary},
-        )
+        enough = "enough" if right >= self.enough else "not enough"
+        return self.finding(f"The model is right in {right:.0%} of cases, {enough}.", {"summary": summary})
