@@ -91,6 +91,7 @@ def test_clean_tells_first_and_deletes_when_told(rashomon: Command, train: Comma
     assert [info.key for info in store.list()] == [whole.key]
     assert "0 leftovers" in rashomon("runs", "clean").out
     assert sorted(path.name for path in store.root.iterdir()) == [".locks", "models"]
+    assert all(path.name.startswith("models-") for path in (store.root / ".locks").iterdir())
 
 
 def test_clean_leaves_a_run_at_work_alone(rashomon: Command, store: Store) -> None:
