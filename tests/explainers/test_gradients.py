@@ -139,13 +139,41 @@ def test_gradient_shap_over_training_references_is_the_mean_of_their_paths(jobs:
 
 
 def test_gradient_shap_says_when_it_is_noise(families: Families) -> None:
-    """T15: five samples of a rough function are noise; the explanation says so."""
-    few = explain(families("transformer"), SINGLES, [make_explainer("gradient-shap", samples=2)])
-    many = explain(families("transformer"), SINGLES, [make_explainer("gradient-shap", samples=400)])
-    assert any("sampling noise" in warning for item in few for warning in item.warnings)
-    assert not any("sampling noise" in warning for item in many for warning in item.warnings)
+    """T15: few samples of a rough function are noise; the explanation says so."""
+    model = families("transformer")
+    few = explain(model, SINGLES, [make_explainer("gradient-shap", samples=4)])
+    many = explain(model, SINGLES, [make_explainer("gradient-shap", samples=400)])
+    assert any("not settled after 4 samples" in warning for item in few for warning in item.warnings)
+    assert not any("not settled" in warning for item in many for warning in item.warnings)
     with pytest.raises(UserError, match="at least two samples"):
-        explain(families("transformer"), SINGLES, [make_explainer("gradient-shap", samples=1)])
+        explain(model, SINGLES, [make_explainer("gradient-shap", samples=1)])
+
+
+@pytest.mark.parametrize("how", ["sum", "norm"])
+@pytest.mark.parametrize("references", ["pad", "training"])
+def test_gradient_shaps_spread_is_the_scatter_of_repeats(jobs: Jobs, references: str, how: str) -> None:
+    behind = jobs("transformer").encodings
+    told = []
+    for seed in range(40):
+        job = jobs("transformer", examples=SINGLES[:1], background=behind, seed=seed)
+        shap = make_explainer("gradient-shap", samples=12, references=references, aggregation=how)
+        told += shap.attribute(job)
+    scatter = np.stack([scores.values for scores in told]).std(0, ddof=1)
+    stated = np.sqrt(np.mean([scores.spread**2 for scores in told if scores.spread is not None], axis=0))
+    ratio = np.sqrt((stated**2).mean() / (scatter**2).mean())
+    # References without repetition vary less than stated, and a norm by no more than its vector.
+    assert 0.8 < ratio < (1.3 if (references, how) == ("pad", "sum") else 8)
+
+
+def test_auto_gradient_shap_draws_until_it_is_settled(families: Families) -> None:
+    model = families("transformer")
+    told = explain(model, SINGLES, ["gradient-shap"])
+    alone = [explain(model, [example], ["gradient-shap"], token_budget=64)[0] for example in SINGLES]
+    assert {item.configuration["used"] for item in told} <= {8, 24, 56, 120}
+    assert len({item.configuration["used"] for item in told}) > 1  # easy and hard ones
+    for one, other in zip(told, alone, strict=True):
+        assert one.configuration["used"] == other.configuration["used"]
+        np.testing.assert_allclose(one.scores, other.scores, atol=1e-6)
 
 
 def test_sum_and_norm_are_different_scores(families: Families) -> None:

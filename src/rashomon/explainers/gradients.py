@@ -8,33 +8,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import partial
+from typing import ClassVar, TypeVar
 
 import numpy as np
+from torch import Tensor
 
-from rashomon.errors import UserError
 from rashomon.explainers.base import Aggregation, Explainer, Floats, Job, Scores, explainers, relative_gap
 from rashomon.explainers.path_integrals import Layer, PathSettings, Quadrature, resolve_paths, sub_job
 from rashomon.explainers.paths import (
     Point,
     Reference,
     References,
+    Repeated,
     draw_references,
     gather_gradients,
+    gather_pairs,
     values_at_inputs,
     values_at_references,
 )
+from rashomon.explainers.settling import Samples, check_samples, settled, unsettled_warning
 
 NEEDS_GRADIENTS = frozenset({"gradients"})
 GAP_WARNING = 0.05
-NOISE_WARNING = 0.1
+FIRST_STRATA = 4  # of gradient SHAP's first round
+Values = TypeVar("Values", Floats, Tensor)
 
 
-def aggregate(values: Floats, how: Aggregation) -> Floats:
-    """Embedding-wise values ``[n, D]`` to one score a token: the signed sum, or the norm, which has no sign."""
-    if how == "sum":
-        return np.asarray(values.sum(1))
-    return np.asarray(np.linalg.norm(values, axis=1), dtype=np.float64)
+def aggregate(values: Values, how: Aggregation) -> Values:
+    """Embedding-wise values ``[..., D]`` to one score a token: the signed sum, or the norm, which has no sign."""
+    told: Values = values.sum(-1) if how == "sum" else (values**2).sum(-1) ** 0.5
+    return told
 
 
 @explainers.register("gradient-norm")
@@ -144,45 +148,64 @@ class LayerConductance(Explainer):
 class GradientShap(Explainer):
     """Gradients at random points between random references and the input, averaged.
 
-    The points are stratified along the path, which takes most of the noise out of small samples.
+    The path is cut into strata with two points in each, which takes most of the noise out of small samples and tells
+    how much is left. ``samples`` are as many as it takes to settle the top tokens, at most ``most``, or a number.
     """
 
     name: ClassVar[str] = "gradient-shap"
     needs: ClassVar[frozenset[str]] = NEEDS_GRADIENTS
     stochastic: ClassVar[bool] = True
-    samples: int = 24
+    samples: Samples = "auto"
     references: References = "pad"
     aggregation: Aggregation = "sum"
+    most: int = 120
 
     def __post_init__(self) -> None:
-        if self.samples < 2:
-            raise UserError(f"{self.name} needs at least two samples, not {self.samples}.")
+        check_samples(self.name, self.samples, self.most)
 
     def attribute(self, job: Job) -> list[Scores]:
-        count = len(job.encodings)
-        twice = sub_job(job, [*range(count), *range(count)])  # one queue for both halves
-        sums = gather_gradients(twice, self._points(twice, count), "difference")
-        return [self._scores(one, other) for one, other in zip(sums[:count], sums[count:], strict=True)]
+        rounds = self._rounds()
+        drawn: list[list[Repeated]] = [[] for _ in job.encodings]
+        found: dict[int, Scores] = {}
+        while pending := [i for i in range(len(drawn)) if i not in found]:
+            number = len(drawn[pending[0]])
+            told = self._draw(sub_job(job, pending), number, rounds[number])
+            for i, repeated in zip(pending, told, strict=True):
+                drawn[i].append(repeated)
+                scores = self._scores(drawn[i], rounds)
+                if not scores.warnings or number + 1 == len(rounds):
+                    found[i] = scores
+        return [found[i] for i in range(len(drawn))]
 
-    def _points(self, job: Job, second: int) -> list[Point]:
-        count = self.samples // 2
-        points: list[Point] = []
+    def _rounds(self) -> list[int]:
+        """How many strata each round has, twice as many as the one before."""
+        if self.samples != "auto":
+            return [self.samples // 2]
+        rounds = [FIRST_STRATA]
+        while 2 * (sum(rounds) + 2 * rounds[-1]) <= self.most:
+            rounds.append(2 * rounds[-1])
+        return rounds if self.most >= 2 * FIRST_STRATA else [self.most // 2]
+
+    def _draw(self, job: Job, number: int, strata: int) -> list[Repeated]:
+        pairs: list[tuple[Point, Point]] = []
         for i in range(len(job.encodings)):
-            generator = job.generator(i, f"{self.name} {i // second}")
-            alphas = (np.arange(count) + generator.random(count)) / count
-            others = draw_references(job, self.references, count, generator)
-            points += [
-                Point(i, alpha, 1 / count, o) for alpha, o in zip(alphas.tolist(), others, strict=True)
-            ]
-        return points
+            generator = job.generator(i, f"{self.name} {number}")
+            alphas = (np.arange(strata)[:, None] + generator.random((strata, 2))) / strata
+            ends = draw_references(job, self.references, 2 * strata, generator)
+            weight = 1 / (2 * strata)
+            for (one, other), at, to in zip(alphas.tolist(), ends[::2], ends[1::2], strict=True):
+                pairs.append((Point(i, one, weight, at), Point(i, other, weight, to)))
+        return gather_pairs(job, pairs, partial(aggregate, how=self.aggregation))
 
-    def _scores(self, first: Floats, second: Floats) -> Scores:
-        mean = aggregate((first + second) / 2, self.aggregation)
-        # The two halves are independent estimates, so half their distance is the standard error.
-        apart = aggregate(first, self.aggregation) - aggregate(second, self.aggregation)
-        noise = float(np.abs(apart).mean() / 2 / max(np.abs(mean).max(initial=0.0), 1e-12))
-        warning = f"sampling noise is {noise:.0%} of the largest score; raise samples"
-        return Scores(mean, warnings=(warning,) if noise > NOISE_WARNING else ())
+    def _scores(self, drawn: Sequence[Repeated], rounds: Sequence[int]) -> Scores:
+        # The variance of stratified points falls faster than their number rises, so finer rounds weigh more.
+        weights = np.square(rounds[: len(drawn)]) / np.square(rounds[: len(drawn)]).sum()
+        mean = sum(weight * told.sums for weight, told in zip(weights, drawn, strict=True))
+        pulls = np.concatenate([weight * told.pulls for weight, told in zip(weights, drawn, strict=True)])
+        scores, spread = aggregate(mean, self.aggregation), np.linalg.norm(pulls, axis=0)
+        used = 2 * sum(rounds[: len(drawn)])
+        warnings = () if settled(scores, spread) else (unsettled_warning(used),)
+        return Scores(scores, warnings=warnings, spread=spread, used=used)
 
 
 def complete(values: Sequence[Floats], how: Aggregation, changes: Floats | Sequence[float]) -> list[Scores]:

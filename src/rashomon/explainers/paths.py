@@ -7,7 +7,7 @@ integrated gradients (``integrate.py``) are different sets of rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -113,24 +113,67 @@ def gather_gradients(job: Job, points: Sequence[Point], multiply: Multiplier) ->
 
     def work(index: Ints) -> Ints:
         chosen = [points[i] for i in index]
-        ends = path_ends(job, [(point.example, point.reference) for point in chosen])
-        at = ends.at([point.alpha for point in chosen])
-        value = job.value(job.model(ends.batch, embeddings=at), ends.targets)
-        (gradient,) = torch.autograd.grad(value.sum(), at)
-        if multiply != "one":
-            gradient = gradient * (ends.inputs if multiply == "input" else ends.inputs - ends.others)
-        # An example's points are summed up here, so that only one array for each leaves the batch.
-        examples, row = np.unique([point.example for point in chosen], return_inverse=True)
-        weights = torch.tensor([point.weight for point in chosen], dtype=torch.float64, device=at.device)
-        total = torch.zeros(len(examples), *at.shape[1:], dtype=torch.float64, device=at.device)
-        total.index_add_(0, torch.from_numpy(row).to(at.device), gradient.double() * weights[:, None, None])
-        for i, part in zip(examples.tolist(), total.cpu().numpy(), strict=True):
-            kept = part[: lengths[i]]
-            sums[i] = sums[i] + kept if i in sums else kept
+        _add_up(sums, chosen, weighted_terms(job, chosen, multiply), lengths)
         return index
 
     job.engine.run(lengths[[point.example for point in points]], work, gradients=True)
     return [sums[i] for i in range(len(job.encodings))]
+
+
+def weighted_terms(job: Job, points: Sequence[Point], multiply: Multiplier) -> Tensor:
+    """The weighted gradient times multiplier at every point, of one batch: ``[B, T, D]``."""
+    ends = path_ends(job, [(point.example, point.reference) for point in points])
+    at = ends.at([point.alpha for point in points])
+    value = job.value(job.model(ends.batch, embeddings=at), ends.targets)
+    weights = torch.tensor([point.weight for point in points], dtype=value.dtype, device=value.device)
+    (gradient,) = torch.autograd.grad(value, at, weights)
+    if multiply == "one":
+        return gradient
+    return gradient * (ends.inputs if multiply == "input" else ends.inputs - ends.others)
+
+
+def _add_up(sums: dict[int, Floats], points: Sequence[Point], terms: Tensor, lengths: Ints) -> None:
+    """An example's points are summed up in the batch, so that only one array for each leaves it."""
+    examples, row = np.unique([point.example for point in points], return_inverse=True)
+    total = torch.zeros(len(examples), *terms.shape[1:], dtype=torch.float64, device=terms.device)
+    total.index_add_(0, torch.from_numpy(row).to(terms.device), terms.double())
+    for i, part in zip(examples.tolist(), total.cpu().numpy(), strict=True):
+        kept = part[: lengths[i]]
+        sums[i] = sums[i] + kept if i in sums else kept
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """Sums over pairs of points, and what each pair's disagreement adds to the error of every token."""
+
+    sums: Floats  # [n, D]
+    pulls: Floats  # [P, n]
+
+
+def gather_pairs(
+    job: Job, pairs: Sequence[tuple[Point, Point]], reduce: Callable[[Tensor], Tensor]
+) -> list[Repeated]:
+    """Weighted sums of gradient times difference over pairs of points that are two draws of the same.
+
+    Half the squared distance of two draws is their variance, so the distances are the pulls; ``reduce`` makes one
+    number a token of them.
+    """
+    lengths = np.array([len(encoding) for encoding in job.encodings])
+    sums: dict[int, Floats] = {}
+
+    def work(index: Ints) -> list[Floats]:
+        chosen = [point for i in index for point in pairs[i]]
+        terms = weighted_terms(job, chosen, "difference")
+        _add_up(sums, chosen, terms, lengths)
+        apart = reduce(terms[::2] - terms[1::2]).double().cpu().numpy()
+        return [row[: lengths[pairs[i][0].example]] for row, i in zip(apart, index, strict=True)]
+
+    examples = np.array([pair[0].example for pair in pairs])
+    pulls = job.engine.run(lengths[examples], work, rows=np.full(len(pairs), 2), gradients=True)
+    return [
+        Repeated(sums[i], np.stack([pulls[place] for place in np.flatnonzero(examples == i)]))
+        for i in range(len(job.encodings))
+    ]
 
 
 def values_at_inputs(job: Job) -> Floats:

@@ -85,10 +85,7 @@ def _prelu(x: Tensor, weight: Tensor) -> Tensor:
 
 DECOMPOSED: dict[str, Callable[..., Any]] = {
     "scaled_dot_product_attention": _attention,
-    "log_softmax": lambda x, dim, dtype=None: (
-        (x if dtype is None else x.to(dtype))
-        - (x if dtype is None else x.to(dtype)).logsumexp(dim, keepdim=True)
-    ),
+    "log_softmax": _log_softmax,
     "linalg_vector_norm": _vector_norm,
     "cosine_similarity": _cosine,
     "var": _variance,

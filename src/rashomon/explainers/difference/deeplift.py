@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 import torch
+from scipy.stats import kendalltau
 
 from rashomon.data.batches import Encoding, Ints
 from rashomon.errors import UserError
@@ -21,6 +22,9 @@ from rashomon.explainers.gradients import NEEDS_GRADIENTS, aggregate, gap_warnin
 from rashomon.explainers.paths import Reference, References, draw_references, path_ends
 
 NO_BACKGROUND = "no training examples to refer to were given; padding, zero and mask stand in for them"
+
+TOGETHER = 64  # texts times references whose values are held at once
+LEAST_AGREEMENT = 0.8  # of two halves of the references
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +82,16 @@ class DeepLift(Explainer):
 @explainers.register("deep-shap")
 @dataclass(frozen=True, slots=True)
 class DeepShap(Explainer):
-    """DeepLIFT averaged over references: training examples, or padding, zero and mask when none were given."""
+    """DeepLIFT averaged over references: training examples, or padding, zero and mask when none were given.
+
+    All training examples that are given are used, up to ``samples``; of more, as many are drawn. The standard error is
+    that of the mean over references, and two halves of them say whether a repeat would tell the same.
+    """
 
     name: ClassVar[str] = "deep-shap"
     needs: ClassVar[frozenset[str]] = NEEDS_GRADIENTS
     stochastic: ClassVar[bool] = True
-    samples: int = 8
+    samples: int = 64
     references: References = "training"
     aggregation: Aggregation = "sum"
 
@@ -93,8 +101,13 @@ class DeepShap(Explainer):
 
     def attribute(self, job: Job) -> list[Scores]:
         ends = [self._references(job, i) for i in range(len(job.encodings))]
-        lifted = iter(lift(job, [(i, end) for i, several in enumerate(ends) for end in several]))
-        scores = [_scores([next(lifted) for _ in several], self.aggregation) for several in ends]
+        # As many texts at once as fill a batch: embedding-wise values of all references are large.
+        together = max(1, TOGETHER // max(map(len, ends), default=1))
+        scores: list[Scores] = []
+        for first in range(0, len(ends), together):
+            some = range(first, min(first + together, len(ends)))
+            lifted = iter(lift(job, [(i, end) for i in some for end in ends[i]]))
+            scores += [self._scores(job.encodings[i], [next(lifted) for _ in ends[i]]) for i in some]
         if self.references == "training" and not job.background:
             return [replace(one, warnings=(NO_BACKGROUND, *one.warnings)) for one in scores]
         return scores
@@ -102,8 +115,30 @@ class DeepShap(Explainer):
     def _references(self, job: Job, index: int) -> list[Encoding | Reference]:
         if self.references == "training" and not job.background:
             return ["pad", "zero", "mask"]
-        count = min(self.samples, len(job.background)) if self.references == "training" else 1
-        return draw_references(job, self.references, count, job.generator(index, self.name))
+        if self.references != "training":
+            return [self.references]
+        if len(job.background) <= self.samples:
+            return list(job.background)
+        return draw_references(job, self.references, self.samples, job.generator(index, self.name))
+
+    def _scores(self, encoding: Encoding, lifted: Sequence[_Lifted]) -> Scores:
+        scores, count = _scores(lifted, self.aggregation), len(lifted)
+        if self.references != "training" or count < 4:
+            return scores
+        values = np.stack([done.values for done in lifted])
+        apart = aggregate(values - values.mean(0), self.aggregation)
+        spread = np.sqrt((apart**2).sum(0) / (count * (count - 1)))
+        halves = [aggregate(values[side::2].mean(0), self.aggregation)[encoding.content] for side in (0, 1)]
+        warnings = (*scores.warnings, *_repeat_warning(kendalltau(*halves).statistic, count))
+        return replace(scores, warnings=warnings, spread=spread, used=count)
+
+
+def _repeat_warning(agreement: float, count: int) -> tuple[str, ...]:
+    if not agreement < LEAST_AGREEMENT:  # undefined where nothing can be ranked
+        return ()
+    return (
+        f"the halves of its {count} references agree by tau = {agreement:.2f} only; give more `background` texts",
+    )
 
 
 def _scores(lifted: Sequence[_Lifted], how: Aggregation) -> Scores:
