@@ -24,6 +24,7 @@ from rashomon.explainers.paths import (
     values_at_inputs,
     values_at_references,
 )
+from rashomon.models.base import Model
 
 NEEDS_GRADIENTS = frozenset({"gradients"})
 GAP_WARNING = 0.05
@@ -130,6 +131,9 @@ class LayerConductance(Explainer):
 
     def path(self) -> PathSettings:
         return PathSettings(self.reference, self.rule, self.steps, self.target_gap)
+
+    def refusal(self, model: Model) -> str | None:
+        return Explainer.refusal(self, model) or model.lacks.get("first-layer")
 
     def attribute(self, job: Job) -> list[Scores]:
         settings = self.path()
