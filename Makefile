@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help setup browser demo test lint format docs replicate benchmark clean
+.PHONY: help setup browser demo test lint format docs replicate benchmark mutants kills clean
 
 help:            ## what can be made
 	@grep -hE '^[a-z]+: .*##|^[a-z]+: +##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -33,6 +33,10 @@ lint: $(READY)   ## ruff, mypy strict on src, the arrows between packages
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+docs: $(READY)   ## the documentation as a site in ./site, with a reference made from the docstrings
+	$(BIN)/mkdocs build --strict
+	@echo "The documentation is in site/index.html"
+
 format: $(READY) ## put the code into shape
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -43,5 +47,11 @@ replicate: $(READY) ## the slow checks on the papers' datasets ($$RASHOMON_DATA)
 benchmark: $(READY) ## ratios to the peers, each in one run
 	for script in benchmarks/*.py; do $(BIN)/python $$script; done
 
+mutants: $(READY) ## would the tests notice a changed operator? (an hour; single files: benchmarks/mutants.py)
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/mutants.py --all --sample 60
+
+kills: $(READY)  ## 200 SIGKILLs at random moments, and whether the numbers stay the same
+	OMP_NUM_THREADS=1 $(BIN)/python scripts/kills.py --kills 200
+
 clean:           ## remove what was made
-	rm -rf $(VENV) rashomon-report build dist src/*.egg-info
+	rm -rf $(VENV) rashomon-report site build dist src/*.egg-info

@@ -12,7 +12,7 @@ import pytest
 
 from rashomon.models.model_spec import ModelSpec
 from rashomon.runs.store import Store
-from rashomon.studies import Agreement, Ask, Attefa, Context, DatasetSpec, Subject
+from rashomon.studies import Agreement, Attefa, Context, DatasetSpec, Subject
 from rashomon.training import TrainingSpec
 
 FOLDER = Path(os.environ.get("RASHOMON_DATA") or Path(__file__).parents[2] / "shared" / "data")
@@ -57,8 +57,7 @@ def test_classifiers_reach_the_papers_level(
 def test_the_order_of_agreement_on_sst(context: Context) -> None:
     """IG and gradient SHAP agree most; attention agrees little with anything. Preprocessed as in the paper."""
     asked = subject("sst", "bilstm", seeds=(0, 1, 2)).with_model(steps=("lowercase", "alphanumeric"))
-    ask = Ask(asked, instances=500)
-    finding = Agreement(ask, measures=("kendall",)).run(context)
+    finding = Agreement(asked, instances=500, measures=("kendall",)).run(context)
     table = finding.tables["summary"]
     table = table[(table["first"] != "random") & (table["second"] != "random")]
     best = table.loc[table["mean"].idxmax()]

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rashomon.audits.auditing import STUDIES, AuditSettings, measure_costs, run_audit, single_finding
-from rashomon.audits.trial import TRIAL
+from rashomon.audits.auditing import AuditSettings, measure_costs, run_audit, single_finding
 from rashomon.data import Columns, Dataset, Example
 from rashomon.errors import UserError
 from rashomon.experiments.context import Context
@@ -21,6 +20,8 @@ from rashomon.studies.recovery import Recovery
 from tests.studies.planted import LABELS, SMALL, planted, subject_in
 
 METHODS = ("attention", "leave-one-out", "random")
+TRIAL = ("permutation", "instance-adversary", "seed-variance", "adversary", "attefa")
+STUDIES = ("agreement", "noise-ceiling", "erasure", "recovery", "necessity", *TRIAL)
 TEXTS = (
     "a witty warm film and a great plot",
     "the movie was dull",
@@ -46,11 +47,9 @@ def test_the_built_in_model(
 ) -> None:
     # However single studies would train it: the audited model is one.
     subject = replace(subject_in(context), training=None)
-    settings = AuditSettings(subject, METHODS, 12, necessity_seeds=(0, 1))
+    settings = AuditSettings(subject, METHODS, 12)
     audit = run_audit(context, settings)
-    assert [finding.study for finding in audit.findings] == [
-        "agreement", "noise-ceiling", "erasure", "recovery", "necessity", *TRIAL
-    ]  # fmt: skip
+    assert tuple(finding.study for finding in audit.findings) == STUDIES
     # The noise ceiling's other model is one of necessity's.
     assert sorted(trainings) == [("softmax", 0), ("softmax", 1), ("uniform", 0), ("uniform", 1)]
     # Once for all studies, once with another sampling seed, once for the other model, and the control of erasure.
@@ -184,11 +183,12 @@ def test_a_report_on_stored_explanations_names_what_is_in_the_file(context: Cont
     (heard,) = hear(context, ask)
     fingerprint, path = heard.told[0].model, tmp_path / "told.parquet"
     heard.told.save(path)
-    study = Agreement(Ask(instances=5, stored=str(path)))
+    study = Agreement(instances=5, stored=str(path))
     told = single_finding(study, study.run(context), "", 1.0)
     assert (told.model, told.dataset) == (fingerprint, "told.parquet: 5 texts")
-    assert told.configuration["ask"] == {"instances": 5, "stored": str(path)}
-    matched = Recovery(replace(ask, stored=str(path)))
+    assert not {"subject", "methods", "split"} & set(told.configuration)
+    assert (told.configuration["instances"], told.configuration["stored"]) == (5, str(path))
+    matched = Recovery.of(replace(ask, stored=str(path)))
     finding = matched.run(context)
     used = finding.tables["instances"]["example"].nunique()
     assert single_finding(matched, finding, "", 1.0).dataset.startswith(

@@ -179,8 +179,9 @@ def test_attefa_trains_its_bases_as_published_except_for_what_was_asked(rashomon
         ("attefa", "--classes 3", {"subject.dataset.classes": 3, "subject.dataset.name": "mock-5"}),
         ("adversary", "--seeds 3", {"seeds": [1, 2, 3]}),
         ("seed-variance", "--seeds 2", {"other_seeds": [1, 2], "subject.seeds": [0]}),
-        ("agreement", "--seeds 2", {"ask.subject.seeds": [0, 1]}),
-        ("agreement", "--epochs 2", {"ask.subject.training.epochs": 2, "ask.subject.training.select": "f1"}),
+        ("agreement", "--seeds 2", {"subject.seeds": [0, 1]}),
+        ("agreement", "--epochs 2", {"subject.training.epochs": 2, "subject.training.select": "f1"}),
+        ("erasure", "--set split=dev --set instances=7", {"split": "dev", "instances": 7}),
         ("necessity", "", {"subject.training": None}),
         ("necessity", "--set subject.model.name=minilm", {"subject.training": None}),
         (
@@ -263,9 +264,10 @@ def test_tables_show_the_columns_that_fit(
         ("--text-column body", "--text-column"),
     ],
 )
+@pytest.mark.usefixtures("reviews")
 def test_a_file_is_the_whole_configuration(rashomon: Command, tmp_path: Path, typed: str, named: str) -> None:
     config = tmp_path / "study.toml"
-    config.write_text("[ask]\ninstances = 5\n", encoding="utf-8")
+    config.write_text("instances = 5\n", encoding="utf-8")
     said = rashomon("study", "agreement", "--config", config, *typed.split())
     assert said.code == 2
     assert f"{named} cannot be given beside --config" in said.err
@@ -301,6 +303,7 @@ def test_a_command_can_be_pasted(rashomon: Command, tmp_path: Path, monkeypatch:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("rashomon.audits.run_audit", stop)
+    (tmp_path / "my reviews.csv").write_text("text,label\n", encoding="utf-8")
     words = ["audit", "--data", str(tmp_path / "my reviews.csv"), "--out", str(tmp_path / "zz")]
     monkeypatch.setattr("sys.argv", ["rashomon", *words])
     rashomon(*words)
@@ -316,7 +319,7 @@ def test_stored_explanations_are_filtered_and_named(rashomon: Command, reviews: 
     document = json.loads(said.out)
     assert {(row["first"], row["second"]) for row in document["summary"]} == {("attention", "leave-one-out")}
     assert max(row["n"] for row in document["summary"]) <= 4
-    assert "subject" not in document["configuration"]["ask"]
+    assert "subject" not in document["configuration"]
     page = (tmp_path / "r" / "report.html").read_text(encoding="utf-8")
     assert "<dd>told.parquet: 4 texts</dd>" in page
     assert "planted-reviews" not in page
@@ -334,4 +337,13 @@ def test_small_numbers_are_told_apart(capsys: pytest.CaptureFixture[str]) -> Non
 def test_undefined_figures_are_called_so() -> None:
     nan = float("nan")
     table = pd.DataFrame({"mean": [0.5, 0.5, nan], "low": [0.4, nan, nan], "high": [0.6, nan, nan]})
+    table["interval"] = ["95 %", "none", "none"]
     assert _compact(table)["mean [95 %]"].tolist() == ["0.500 [0.400, 0.600]", "0.500", "undefined"]
+    two_seeds = _compact(table.assign(interval=["range", "none", "none"]))
+    assert two_seeds["mean (range)"].tolist() == ["0.500 (0.400 to 0.600)", "0.500", "undefined"]
+
+
+def test_p_values_are_never_zero(capsys: pytest.CaptureFixture[str]) -> None:
+    Printer(OutputOptions(False, False)).table("Tests", ["p_holm", "std"], [[0.0, 7.27e-17], [0.04, 0.1]])
+    said = capsys.readouterr().out
+    assert all(number in said for number in ("< .001", "0.040", " 0.000 ", "0.100"))

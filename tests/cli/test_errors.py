@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
+from rashomon.cli.explain import TRAINED_ON
 from rashomon.cli.options import ModelOptions
 from rashomon.experiments.subject import DatasetSpec
+from rashomon.measures import measures
 from rashomon.models.build import build_model
-from rashomon.models.model_spec import ENCODERS, PRETRAINED, models
+from rashomon.models.encoders import encoders
+from rashomon.models.model_spec import PRETRAINED, models
 from rashomon.registry import Entry
 from tests.cli.conftest import Command
 
@@ -77,6 +82,44 @@ BAD = [
     ("list explainer", "explainers"),
     ("runs show 123", "123"),
     ("runs remove 123", "123"),
+    ("train --workers 0", "at least 1, not 0"),
+    ("study agreement --workers -2", "at least 1, not -2"),
+    ("train --backend cloudd", "cloudd"),
+    ("train --data-dir nowhere", "nowhere"),
+    ("train --dataset ''", "--dataset is empty"),
+    ("data show ''", "name of the dataset is empty"),
+    ("data show mock-1 --rows -1", "--rows"),
+    ("explain wonderful --model ''", "--model is empty"),
+    ("train --model ./nowhere", "checkpoint folder at ./nowhere"),
+    ("train --out file.txt", "file.txt"),
+    ("explain wonderful --out folder.html", "folder.html is a folder"),
+    ("study agreement --out file.txt", "file.txt"),
+    ("audit --instances 0", "at least 1, not 0"),
+    ("train --data folder", "folder, not a file"),
+    ("train --data /dev/null", "not an ordinary file"),
+    ("study agreement --config binary.toml", "not UTF-8"),
+    ("study agreement --config folder", "folder, not a file"),
+    ("study agreement --config broken.toml", "not valid TOML"),
+    ("study agreement --explanations nowhere.parquet", "nowhere.parquet"),
+    ("train --hidden 9999999999999999999999", "hidden must be"),
+    ("train --layers 100000000", "layers must be"),
+    ("train --width 99999999999999999999999", "widths"),
+    ("train --epochs 9999999999999999", "number of epochs"),
+    ("train --batch-size 99999999999999999999999", "batch size"),
+    (
+        "train --dataset mock-1 --encoder mlp --hidden 1000000 --embedding-dim 1 --layers 2",
+        "memory",
+    ),
+    ("train --data-seed 99999999999999999999999", "seed of the data"),
+    ("study agreement --seed 99999999999999999999999", "seed of a model"),
+    ("train --patience few", "few"),
+    ("train --objective tyingg", "did you mean 'tying'"),
+    ("train --objective 'tying(wait=3)'", "no setting 'wait'"),
+    ("train --objective attefa-adversary --dataset mock-1", "only a study"),
+    ("train --callback dynamic", "dynamics"),
+    ("explain 'caf\udce9 film'", "not UTF-8"),
+    ("train --text-column 'caf\udce9'", "not UTF-8"),
+    ("list encoder", "encoders"),
     ("--nope", "--nope"),
     ("traiin", "train"),
 ]
@@ -100,10 +143,13 @@ def bad_files(tmp_path: Path, reviews: Path) -> None:
     for name, content in files.items():
         (tmp_path / name).write_text(content, encoding="utf-8")
     (tmp_path / "folder").mkdir()
+    (tmp_path / "folder.html").mkdir()
+    (tmp_path / "binary.toml").write_bytes(bytes(range(256)))
+    (tmp_path / "broken.toml").write_text("instances = \n", encoding="utf-8")
 
 
 @pytest.mark.usefixtures("bad_files")
-@pytest.mark.parametrize(("typed", "about"), BAD, ids=[typed for typed, _ in BAD])
+@pytest.mark.parametrize(("typed", "about"), BAD, ids=[ascii(typed) for typed, _ in BAD])
 def test_mistakes_end_in_one_sentence(rashomon: Command, tmp_path: Path, typed: str, about: str) -> None:
     import shlex
 
@@ -129,20 +175,25 @@ def test_a_cut_emoji_does_not_end_a_training(rashomon: Command, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", ["owner/name", "./folder", "~/folder"])
-def test_a_folder_or_a_hub_id_is_a_checkpoint(name: str) -> None:
-    options = ModelOptions(model=name, seed=[5, 6])
+def test_a_folder_or_a_hub_id_is_a_checkpoint(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "folder").mkdir()
+    options = ModelOptions(of_model={"name": name}, seed=[5, 6])
     assert options.checkpoint()
     subject = options.any_subject(DatasetSpec())
     assert (subject.checkpoint, subject.training, subject.seeds) == (name, None, (5, 6))
-    assert ModelOptions(model=name).any_subject(DatasetSpec(), (3,)).seeds == (3,)
+    assert ModelOptions(of_model={"name": name}).any_subject(DatasetSpec(), (3,)).seeds == (3,)
     assert options.subject(DatasetSpec()).checkpoint is None  # `rashomon train` fine-tunes it
 
 
-@pytest.mark.parametrize("name", [*ENCODERS, *PRETRAINED, *PRETRAINED.values(), "owner/registered"])
+@pytest.mark.parametrize("name", [*encoders.names(), *PRETRAINED, *PRETRAINED.values(), "owner/registered"])
 def test_what_has_to_be_trained_is_no_checkpoint(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made = Entry("owner/registered", build_model, "of another package")
     monkeypatch.setitem(models._entries, "owner/registered", made)
-    options = ModelOptions(model=name, epochs=2)
+    options = ModelOptions(of_model={"name": name}, of_training={"epochs": 2})
     assert not options.checkpoint()
     subject = options.any_subject(DatasetSpec())
     assert (subject.checkpoint, subject.how_trained.epochs) == (None, 2)
@@ -171,3 +222,53 @@ def test_a_place_that_cannot_be_written_is_told_before_the_work(rashomon: Comman
     (tmp_path / "file").write_text("in the way")
     said = rashomon("audit", "--dataset", "nosuch", "--out", str(tmp_path / "file" / "report"))
     assert (said.code, "Cannot write to" in said.err) == (2, True), said.err
+
+
+def test_endings_of_file_names_may_be_in_capitals(rashomon: Command, reviews: Path, tmp_path: Path) -> None:
+    shouted = tmp_path / "REVIEWS.CSV"
+    shouted.write_bytes(reviews.read_bytes())
+    said = rashomon("data", "show", "--data", shouted, "--text-column", "body", "--label-column", "stars")
+    assert (said.code, "40" in said.out) == (0, True), said
+
+
+def test_texts_cannot_steer_the_terminal(rashomon: Command, tmp_path: Path) -> None:
+    evil = "\x1b[2J\x1b]0;owned\x07 a fine\x9b31m day"
+    (tmp_path / "evil.csv").write_text(f"text,label\n{evil},\x1b[31mred\na grey day,0\n", encoding="utf-8")
+    said = rashomon("data", "show", "--data", "evil.csv")
+    assert said.code == 0, said
+    assert "\\x1b[2J\\x1b]0;owned\\x07 a fine\\x9b31m day" in said.out
+    assert not set(said.out) & {"\x1b", "\x07", "\x9b"}
+
+
+def test_a_plugin_that_is_broken_is_told_in_a_line(
+    rashomon: Command, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    monkeypatch.setattr(
+        "rashomon.registry.entry_points",
+        lambda group: [EntryPoint("broken", "no_such_package.at_all:Broken", group)],
+    )
+    monkeypatch.setattr(measures, "_complete", False)
+    assert rashomon("list", "measures").code == 0
+    assert "measure 'broken' is left out" in str(recwarn.list[0].message)
+
+
+@pytest.mark.parametrize("words", [("train",), ("explain", "a wonderful film", "--methods", "attention")])
+def test_what_was_done_to_the_data_is_told(rashomon: Command, reviews: Path, words: tuple[str, ...]) -> None:
+    own = ("--data", reviews, "--text-column", "body", "--label-column", "stars", "--keep", "max-tokens:9")
+    quick = (*own, "--encoder", "mlp", "--hidden", 4, "--epochs", 1)
+    said = rashomon(*words, *quick)
+    assert (said.code, "note: max-tokens:9 dropped 0 of 32 in train" in said.out) == (0, True), said
+    assert "note:" not in rashomon(*words, *quick, "--quiet").out
+
+
+def test_texts_that_were_trained_on_are_marked(rashomon: Command, reviews: Path) -> None:
+    """Of 40 rows 32 are for training; a text of one's own is none of them."""
+    quick = ("--encoder", "mlp", "--hidden", 4, "--epochs", 1, "--methods", "attention", "--limit", 40)
+    own = ("--data", reviews, "--text-column", "body", "--label-column", "stars")
+    document = json.loads(rashomon("explain", *own, *quick, "--json").out)
+    assert sum(TRAINED_ON in item["warnings"] for item in document) == 32
+    assert f"attention: {TRAINED_ON} (32 of 40 texts)" in rashomon("explain", *own, *quick).out
+    told = json.loads(rashomon("explain", "a dull and moving film", *own, *quick, "--json").out)
+    assert [(item["tokens"], item["warnings"]) for item in told] == [
+        (["a", "dull", "and", "moving", "film"], [])
+    ]

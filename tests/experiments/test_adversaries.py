@@ -23,8 +23,10 @@ from rashomon.experiments.subject import GIVEN, Subject
 from rashomon.experiments.trials import against_base, prepare, selecting
 from rashomon.models.base import Model
 from rashomon.models.build import load_model
-from rashomon.models.model_spec import ENCODERS, ModelSpec
-from rashomon.runs.store import Store, write_parquet
+from rashomon.models.encoders import encoders
+from rashomon.models.model_spec import ModelSpec
+from rashomon.runs.files import write_parquet
+from rashomon.runs.store import Store
 from rashomon.training.adversarial import ATTENTION, PROBABILITIES, AttefaAdversary, ModelConsistentAdversary
 from tests.models.tiny import dataset, tiny_checkpoint
 from tests.studies.trials import FEW, fewer, planted, trial_of
@@ -32,7 +34,7 @@ from tests.studies.trials import FEW, fewer, planted, trial_of
 SHORT = fewer(FEW, 2)
 
 
-@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("encoder", encoders.names())
 @pytest.mark.parametrize("attention", ["additive", "dot"])
 def test_every_encoder_and_attention(encoder: str, attention: str, tmp_path: Path) -> None:
     context, subject = trial_of(tmp_path, planted(classes=3, size=48), encoder, attention=attention)

@@ -16,12 +16,12 @@ from rashomon.data import Columns, Dataset
 from rashomon.errors import UserError
 from rashomon.experiments.context import Context
 from rashomon.experiments.subject import GIVEN, DatasetSpec, Subject
-from rashomon.experiments.testimony import Ask
 from rashomon.explainers import explaining as run
 from rashomon.explainers import make_explainer
 from rashomon.models.build import load_model
 from rashomon.models.model_spec import ModelSpec
-from rashomon.runs.store import Store, read_json
+from rashomon.runs.files import read_json
+from rashomon.runs.store import Store
 from rashomon.studies.agreement import Agreement
 from rashomon.studies.necessity import Necessity
 from rashomon.training.run import model_key
@@ -75,7 +75,7 @@ def test_killed_while_training_and_then_asked_for_by_two_processes(tmp_path: Pat
 
 def test_two_studies_train_the_same_model_once(context: Context, trainings: list[tuple[str, int]]) -> None:
     subject = subject_in(context, seeds=(0, 1))
-    Agreement(Ask(subject, ("attention", "leave-one-out"), 4)).run(context)
+    Agreement(subject, ("attention", "leave-one-out"), 4).run(context)
     Necessity(subject).run(context)
     assert trainings == [("softmax", 0), ("softmax", 1), ("uniform", 0), ("uniform", 1)]
 

@@ -9,15 +9,14 @@ from statsmodels.stats.multitest import multipletests
 from rashomon.errors import UserError
 from rashomon.experiments.summaries import (
     against_floor,
-    capitalised,
     check_measures,
     headline,
-    number,
     ranked_rows,
     summarise_by,
+    summary_of,
     summary_row,
 )
-from rashomon.measures.significance import summarise_seeds
+from rashomon.measures.intervals import summarise_seeds
 
 
 def _table(values: dict[tuple[str, int], list[float]]) -> pd.DataFrame:
@@ -30,19 +29,23 @@ def _table(values: dict[tuple[str, int], list[float]]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True).assign(measure="m")
 
 
-def test_summary_equals_plain_numpy_and_the_hierarchical_bootstrap() -> None:
+def test_summary_equals_plain_numpy_and_one_figure_after_the_other() -> None:
     rng = np.random.default_rng(0)
     values = {(m, s): rng.normal(size=30 + s).tolist() for m in "ab" for s in range(3)}
     summary = summarise_by(_table(values), ["measure", "method"]).set_index("method")
     for method in "ab":
         groups = [np.array(values[(method, seed)]) for seed in range(3)]
-        row, expected = summary.loc[method], summarise_seeds(groups)
+        texts = [[f"e{i}" for i in range(len(group))] for group in groups]
+        row, expected = summary.loc[method], summarise_seeds(groups, texts)
         assert row["mean"] == pytest.approx(np.mean([g.mean() for g in groups]))
         assert row["std"] == pytest.approx(np.concatenate(groups).std(ddof=1))
         assert (row["n"], row["undefined"]) == (93, 0)
         assert [row["low"], row["high"]] == pytest.approx([expected.low, expected.high], abs=1e-12)
-        own = summary_row(groups)
+        own = summary_row(groups, texts)
+        assert own.pop("interval") == row["interval"] == "95 %"
         assert [own[key] for key in own] == pytest.approx([row[key] for key in own])
+        of_table = summary_of(_table({k: v for k, v in values.items() if k[0] == method}), "value")
+        assert of_table == summary_row(groups, texts)
 
 
 def test_an_interval_over_seeds_is_wider_than_one_over_texts() -> None:
@@ -99,12 +102,8 @@ def test_equal_to_random_does_not_beat_it_and_without_random_there_is_no_test() 
     assert np.isnan(against_floor(_table({("a", 0): [1.0, 2.0]}))["p_holm"]).all()
 
 
-def test_words_for_numbers() -> None:
-    nan = float("nan")
-    assert number({"mean": 0.423, "low": 0.38, "high": 0.46}) == "0.42 [0.38, 0.46]"
-    assert number({"mean": 0.4, "low": nan, "high": nan}) == "0.40"
-    assert number({"mean": nan, "low": nan, "high": nan}) == "undefined"
-    assert capitalised("myIG") == "MyIG"
+def test_the_headline_is_the_usual_measure_or_the_first() -> None:
+    assert headline("kendall", ("pearson", "kendall")) == "kendall"
     assert headline("kendall", ("pearson",)) == "pearson"
 
 
@@ -130,6 +129,7 @@ def _null(rng: np.random.Generator, seeds: int) -> pd.DataFrame:
 def test_several_seeds_are_not_pooled() -> None:
     rng = np.random.default_rng(5)
     tables = [against_floor(_null(rng, 3)).set_index("method") for _ in range(150)]
+    assert tables[0].loc["a", "interval"] == "95 %"
     assert np.mean([table.loc["a", "p_holm"] < 0.05 for table in tables]) <= 0.10
     assert set(tables[0]["test"]) == {"hierarchical t", "none"}
     clear = {("a", s): (2.0 + 0.1 * s + rng.normal(size=30)).tolist() for s in range(3)}
@@ -143,3 +143,36 @@ def test_one_seed_is_tested_by_wilcoxon() -> None:
     assert one["test"].to_dict() == {"a": "wilcoxon", "random": "none"}
     unmatched = _table({("a", 0): values, ("a", 1): values, ("random", 0): [0.0] * 20}).query("seed == 0")
     assert against_floor(unmatched).set_index("method").loc["a", "test"] == "wilcoxon"
+
+
+def test_under_three_seeds_the_interval_is_called_a_range() -> None:
+    rng = np.random.default_rng(7)
+    two = _table({("a", s): (s + rng.normal(size=20)).tolist() for s in range(2)})
+    means = two.groupby("seed")["value"].mean()
+    row = summarise_by(two, ["method"]).iloc[0]
+    assert row["interval"] == "range"
+    assert (row["low"], row["high"]) == pytest.approx((means.min(), means.max()))
+    assert summarise_by(_table({("a", 0): [1.0]}), ["method"]).iloc[0]["interval"] == "none"
+
+
+def test_intervals_stay_within_the_measures_range() -> None:
+    table = _table({("a", 0): [1.0, 1.0, 0.9], ("b", 0): [-1.0, -1.0, -0.9]})
+    free = summarise_by(table, ["measure", "method"])
+    assert free["high"].max() > 1.0
+    within = summarise_by(table.assign(measure="kendall"), ["measure", "method"])
+    assert (within["high"].max(), within["low"].min()) == (1.0, -1.0)
+    assert summary_row([[0.9, 0.98, 1.0]], bounds=(0.0, 1.0))["high"] == 1.0
+
+
+def test_seeds_that_share_texts_are_not_so_many_trials() -> None:
+    """A method is no better than random; the same hard and easy texts come back under every seed."""
+    rng = np.random.default_rng(8)
+    found = []
+    for _ in range(150):
+        hard = rng.normal(size=30)
+        values = {("a", s): (hard + 0.1 * rng.normal(size=30)).tolist() for s in range(5)}
+        table = against_floor(_table(values | {("random", s): [0.0] * 30 for s in range(5)})).set_index(
+            "method"
+        )
+        found.append(table.loc["a", "p_holm"] < 0.05)
+    assert np.mean(found) <= 0.10

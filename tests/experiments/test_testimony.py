@@ -25,7 +25,8 @@ from rashomon.explainers import Explanations
 from rashomon.explainers.record import UNKNOWN
 from rashomon.models.build import load_model
 from rashomon.models.label_names import in_model_labels
-from rashomon.studies.base import configuration_of
+from rashomon.studies.agreement import Agreement
+from rashomon.studies.recovery import Recovery
 from tests.studies.planted import planted, subject_in
 
 
@@ -110,7 +111,7 @@ def test_what_has_a_sign() -> None:
 
 
 def test_a_checkpoint_is_not_described_by_a_specification() -> None:
-    plain = configuration_of(Ask(Subject(checkpoint="folder")))
+    plain = Agreement(Subject(checkpoint="folder")).configuration()
     assert "model" not in plain["subject"]  # type: ignore[operator]
     assert plain["subject"]["checkpoint"] == "folder"  # type: ignore[index]
 
@@ -185,8 +186,9 @@ def test_stored_explanations_are_those_asked_for(context: Context, tmp_path: Pat
 
 
 def test_a_configuration_tells_nothing_that_stored_explanations_did_not_need() -> None:
-    assert configuration_of(Ask(stored="told.parquet")) == {"instances": 500, "stored": "told.parquet"}
-    named = configuration_of(Ask(methods=("lime",), stored="told.parquet"), used=("dataset",))
+    told = Agreement(stored="told.parquet", measures=("kendall",)).configuration()
+    assert told == {"instances": 500, "stored": "told.parquet", "measures": ["kendall"]}
+    named = Recovery(methods=("lime",), stored="told.parquet").configuration()
     assert named["methods"] == ["lime"]
     assert list(named["subject"]) == ["dataset"]  # type: ignore[call-overload]
 

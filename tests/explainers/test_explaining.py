@@ -14,7 +14,7 @@ from rashomon.errors import UserError
 from rashomon.explainers import DEFAULT_METHODS, Engine, Explanations, explain, explainers, make_explainer
 from rashomon.explainers.explaining import CHUNK_TOKENS
 from rashomon.models import Model
-from rashomon.training import train
+from rashomon.training.train import train
 from tests.explainers.conftest import Families
 from tests.models.tiny import PAIRS, SINGLES
 

@@ -27,12 +27,6 @@ def test_ragged_of_nothing() -> None:
     assert nothing.sum(nothing.values).shape == (0,)
 
 
-def test_padding_is_left_behind() -> None:
-    padded = np.array([[1.0, 2.0, 9.0], [3.0, 9.0, 9.0]])
-    rows = Ragged.from_padded(padded, [[1, 1, 0], [1, 0, 0]])
-    assert [rows.row(i).tolist() for i in range(2)] == [[1, 2], [3]]
-
-
 def test_select_can_empty_a_row() -> None:
     rows = Ragged.from_list([[1, 2, 3], [4], [5, 6]])
     kept = rows.select(np.array([True, False, True, False, False, True]))

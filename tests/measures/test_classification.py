@@ -18,25 +18,23 @@ def test_equal_to_scikit_learn(classes: int) -> None:
     p[np.arange(200), labels] += 0.3
     p /= p.sum(axis=1, keepdims=True)
     guess = p.argmax(axis=1)
-    found = scores.classification_scores(p, labels)
     average = "binary" if classes == 2 else "macro"
     target = p[:, 1] if classes == 2 else p
-    assert found.n == 200
-    assert found.accuracy == pytest.approx(metrics.accuracy_score(labels, guess))
-    assert found.f1 == pytest.approx(metrics.f1_score(labels, guess, average=average))
-    assert found.roc_auc == pytest.approx(
+    assert scores.accuracy(p, labels) == pytest.approx(metrics.accuracy_score(labels, guess))
+    assert scores.f1(p, labels) == pytest.approx(metrics.f1_score(labels, guess, average=average))
+    assert scores.roc_auc(p, labels) == pytest.approx(
         metrics.roc_auc_score(labels, target, multi_class="ovr", average="macro")
     )
 
 
 def test_what_cannot_be_computed_is_nan() -> None:
-    nothing = scores.classification_scores(np.empty((0, 2)), [])
-    assert nothing.n == 0
-    assert all(map(math.isnan, (nothing.accuracy, nothing.f1, nothing.roc_auc)))
-    one_class = scores.classification_scores([[0.9, 0.1], [0.8, 0.2]], [0, 0])
-    assert one_class.accuracy == 1.0
-    assert math.isnan(one_class.f1)  # no positive, none predicted
-    assert math.isnan(one_class.roc_auc)
+    nothing = (np.empty((0, 2)), [])
+    assert all(math.isnan(score(*nothing)) for score in (scores.accuracy, scores.f1, scores.roc_auc))
+    one_class = ([[0.9, 0.1], [0.8, 0.2]], [0, 0])
+    assert scores.accuracy(*one_class) == 1.0
+    assert math.isnan(scores.f1(*one_class))  # no positive, none predicted
+    assert math.isnan(scores.roc_auc(*one_class))
+    assert math.isnan(scores.roc_auc([[0.5, 0.5], [math.nan, 0.5]], [0, 1]))
     assert scores.f1([[0.9, 0.1], [0.8, 0.2]], [1, 1]) == 0.0  # positives, none found
 
 

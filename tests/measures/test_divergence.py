@@ -20,6 +20,7 @@ from rashomon.measures.divergence import (
     jsd,
     kl,
     matched_heads_jsd,
+    mean_pairwise_jsd,
     scaled_jsd,
     scaled_tvd,
     tvd,
@@ -123,6 +124,37 @@ def test_matching_works_in_batches_with_padding_and_gradients() -> None:
     assert wide[0].grad is not None
     assert torch.isfinite(wide[0].grad).all()
     assert (wide[0].grad != 0).any()
+
+
+def test_the_mean_distance_between_all_pairs_of_models() -> None:
+    models = list(distributions(5, 4, 6, 2, 7))  # four models, six texts, two heads
+    found, pairs = mean_pairwise_jsd(models)
+    assert pairs == 6
+    for text in range(6):
+        each = [
+            float(matched_heads_jsd(models[i][text], models[j][text])) for i in range(4) for j in range(i)
+        ]
+        assert found[text] == pytest.approx(np.mean(each))
+    again, _ = mean_pairwise_jsd([torch.tensor(model) for model in models])
+    np.testing.assert_allclose(again, found)
+    longer = [np.pad(model, ((0, 0), (0, 0), (0, 3)), constant_values=9.0) for model in models]
+    mask = np.arange(10) < np.full((6, 1), 7)
+    np.testing.assert_allclose(mean_pairwise_jsd(longer, mask)[0], found)
+
+
+def test_the_mean_over_pairs_does_not_grow_with_the_number_of_models() -> None:
+    models = list(distributions(6, 12, 300, 1, 10))
+    few, many = (float(mean_pairwise_jsd(models[:k])[0].mean()) for k in (3, 12))
+    assert many == pytest.approx(few, rel=0.02)
+    largest = [float(np.max([jsd(m, models[0])[:, 0] for m in models[1:k]], axis=0).mean()) for k in (3, 12)]
+    assert largest[1] > 1.2 * largest[0], "which the largest distance from one of them does"
+    with pytest.raises(UserError, match="at least two"):
+        mean_pairwise_jsd(models[:1])
+
+
+def test_one_head_needs_no_matching() -> None:
+    a, b = distributions(7, 2, 5, 1, 8)
+    np.testing.assert_allclose(matched_heads_jsd(a, b), jsd(a, b)[:, 0])
 
 
 def test_matching_needs_equal_shapes() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,15 +14,25 @@ import torch
 
 from rashomon.data import Dataset, Example
 from rashomon.errors import UserError
-from rashomon.models import AttentionClassifier, ModelSpec, build_model, is_pretrained, load_model, models
-from rashomon.models.model_spec import ENCODERS, PRETRAINED
+from rashomon.models import (
+    AttentionClassifier,
+    ModelSpec,
+    build_model,
+    is_pretrained,
+    known_models,
+    load_model,
+    models,
+)
+from rashomon.models.encoders import Encoder, TokenLayer, encoder, encoders, stacked
+from rashomon.models.model_spec import PRETRAINED
+from rashomon.registry import Entry
 
 from .tiny import SINGLES, dataset
 
 
 def test_registry_holds_every_name_with_a_line() -> None:
-    assert set(models.names()) >= {*ENCODERS, *PRETRAINED}
-    assert all(entry.summary for entry in models)
+    assert {name for name, _ in known_models()} >= {*encoders.names(), *PRETRAINED}
+    assert all(summary for _, summary in known_models())
 
 
 def test_vocabulary_comes_from_the_training_split() -> None:
@@ -109,3 +120,66 @@ def test_words_with_a_vector_are_known_even_if_training_never_saw_them(tmp_path:
     assert unknown == 1, "a word without a vector that training never saw is unknown"
     assert torch.allclose(model.embedding.weight[known], torch.tensor([0.9, 0.1]))
     assert "bad" in model.vocabulary, "words of the train split stay, with a vector of their own"
+
+
+class _Stranger(AttentionClassifier):
+    """A model of another package, here ours under another format."""
+
+    format = "strange-model"
+
+    @classmethod
+    def build(cls, spec: ModelSpec, dataset: Dataset, seed: int) -> AttentionClassifier:
+        own = build_model(ModelSpec(name="mlp", embedding_dim=4, hidden=spec.hidden), dataset, seed)
+        own.__class__ = cls
+        assert isinstance(own, AttentionClassifier)
+        return own
+
+    def save(self, folder: Path) -> None:
+        super().save(folder)
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        (folder / "config.json").write_text(json.dumps({**config, "format": self.format}), encoding="utf-8")
+
+
+@pytest.fixture
+def strange_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(models._entries, "strange", Entry("strange", _Stranger, "a model of another package"))
+
+
+@pytest.mark.usefixtures("strange_model")
+def test_models_of_other_packages_are_built_saved_and_read_again(tmp_path: Path) -> None:
+    model = build_model(ModelSpec(name="strange", hidden=6), dataset(), seed=3)
+    model.save(tmp_path)
+    again = load_model(tmp_path)
+    assert type(again) is _Stranger
+    assert again.fingerprint() == model.fingerprint()
+    assert build_model(ModelSpec(name=str(tmp_path)), dataset(), seed=9).fingerprint() == model.fingerprint()
+    assert ("strange", "a model of another package") in known_models()
+    with pytest.raises(UserError, match="not trained yet"):
+        load_model("strange")
+
+
+def test_a_model_of_a_package_that_is_gone_is_named(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"format": "strange-model"}), encoding="utf-8")
+    with pytest.raises(UserError, match="'strange-model', which no installed package reads"):
+        load_model(tmp_path)
+
+
+def test_an_encoder_is_one_decorated_function(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(encoders, "_entries", dict(encoders._entries))
+
+    @encoder(
+        "doubled", "two token layers", layers=2, refusal=lambda spec: "too wide" if spec.hidden > 9 else None
+    )
+    def doubled(spec: ModelSpec) -> Encoder:
+        return stacked(spec, partial(TokenLayer, hidden=spec.hidden), spec.hidden, token_level=True)
+
+    spec = ModelSpec(name="doubled", embedding_dim=4, hidden=6)
+    assert (spec.layers, spec.is_builtin, is_pretrained("doubled")) == (2, True, False)
+    with pytest.raises(UserError, match="too wide"):
+        ModelSpec(name="doubled", hidden=10)
+    model = build_model(spec, dataset(), seed=0)
+    assert isinstance(model, AttentionClassifier)
+    assert [layer.affine.in_features for layer in model.encoder.layers] == [4, 6]
+    assert "token-level" in model.capabilities
+    model.save(tmp_path)
+    assert load_model(tmp_path).fingerprint() == model.fingerprint()

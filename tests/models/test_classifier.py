@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -15,7 +16,8 @@ from rashomon.data.example import Example
 from rashomon.errors import UserError
 from rashomon.models import AttentionClassifier, Output, build_model, load_model
 from rashomon.models import classifier as classifier_module
-from rashomon.models.model_spec import ATTENTIONS, ENCODERS, WEIGHTS, ModelSpec
+from rashomon.models.encoders import encoders
+from rashomon.models.model_spec import ATTENTIONS, WEIGHTS, ModelSpec
 
 from .tiny import PAIRS, SINGLES, dataset
 
@@ -24,7 +26,7 @@ CASES = [
         name, attention, weights, pair, id=f"{name}-{attention}-{weights}-{'pair' if pair else 'single'}"
     )
     for name, (attention, weights), pair in product(
-        ENCODERS,
+        encoders.names(),
         [case for case in product(ATTENTIONS, WEIGHTS) if case[0] == "additive" or case[1] in WEIGHTS[:3]],
         (False, True),
     )
@@ -99,7 +101,7 @@ def _check_alone(
 
 
 @pytest.mark.parametrize("pair", [False, True])
-@pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.parametrize("name", encoders.names())
 def test_removing_a_token_equals_masking_it(name: str, pair: bool) -> None:
     model = _model(name, pair)
     assert "removal" in model.capabilities
@@ -122,7 +124,7 @@ def test_removing_a_token_equals_masking_it(name: str, pair: bool) -> None:
     _close(nothing.logits[0], model.decoder.bias)
 
 
-@pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.parametrize("name", encoders.names())
 def test_gradients_reach_embeddings_in_eval_mode(name: str) -> None:
     model = _model(name)
     batch = model.collate(model.encode(SINGLES))
@@ -268,3 +270,24 @@ def test_the_fingerprint_tells_settings_apart_that_no_weight_shows(change: dict[
     for name, tensor in plain.state_dict().items():
         assert torch.equal(tensor, other.state_dict()[name])
     assert plain.fingerprint() == _model().fingerprint() != other.fingerprint()
+
+
+def test_the_fingerprint_follows_every_change_of_a_weight() -> None:
+    """The kept hash is given up whichever way a weight is changed, and comes back with the weight."""
+    model = _model()
+    before = model.fingerprint()
+    weight = next(iter(model.parameters()))
+    with torch.no_grad():
+        weight[0, 0] += 1
+    added = model.fingerprint()
+    with torch.no_grad():
+        weight[0, 0] -= 1
+    assert before != added
+    weight.data[...] *= 1.5  # torch does not count this one
+    scaled = model.fingerprint()
+    assert scaled not in (before, added)
+    copied = copy.deepcopy(model)
+    assert copied.fingerprint() == scaled
+    with torch.no_grad():
+        next(iter(copied.parameters())).zero_()
+    assert copied.fingerprint() != scaled == model.fingerprint()

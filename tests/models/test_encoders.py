@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from rashomon.data.batches import Batch
-from rashomon.models.encoders import RecurrentLayer, build_encoder
-from rashomon.models.model_spec import ENCODERS, ModelSpec
+from rashomon.models.encoders import RecurrentLayer, build_encoder, encoders
+from rashomon.models.model_spec import ModelSpec
 from rashomon.models.sequences import Layout
 
 
@@ -44,7 +44,7 @@ def test_recurrent_layer_equals_packed_sequences(cell: type[nn.RNNBase], lengths
 
 
 @pytest.mark.parametrize("layers", [1, 2])
-@pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.parametrize("name", encoders.names())
 def test_gaps_and_the_other_side_cannot_be_seen(name: str, layers: int) -> None:
     """Interleaved sides with gaps: each side's vectors are those of its tokens alone."""
     spec = ModelSpec(name=name, embedding_dim=5, hidden=8, self_heads=2, layers=layers)
@@ -63,7 +63,7 @@ def test_gaps_and_the_other_side_cannot_be_seen(name: str, layers: int) -> None:
             torch.testing.assert_close(hidden[row, here], expected[0], atol=1e-6, rtol=0)
 
 
-@pytest.mark.parametrize("name", [name for name in ENCODERS if name != "mlp"])
+@pytest.mark.parametrize("name", [name for name in encoders.names() if name != "mlp"])
 def test_context_is_read_within_a_text(name: str) -> None:
     """The counterpart: a change of one token does reach its neighbours."""
     encoder = build_encoder(ModelSpec(name=name, embedding_dim=5, hidden=8, self_heads=2)).eval()
@@ -77,7 +77,7 @@ def test_context_is_read_within_a_text(name: str) -> None:
 
 def test_an_empty_side_stays_finite() -> None:
     mask = torch.tensor([[1, 1, 0], [0, 0, 0]]).bool()
-    for name in ENCODERS:
+    for name in encoders.names():
         encoder = build_encoder(ModelSpec(name=name, embedding_dim=5, hidden=8, self_heads=2))
         for pair in (False, True):
             x = torch.randn(2, 3, 5, requires_grad=True)

@@ -115,7 +115,8 @@ def tiny_checkpoint(
 
 def wordpiece_tokenizer(kind: str) -> PreTrainedTokenizerFast:
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    tokens = special + WORDS + PIECES + [t for t in LETTERS if t not in WORDS] + [f"##{t}" for t in LETTERS]
+    letters = [*LETTERS, *(f"##{letter}" for letter in LETTERS)]
+    tokens = list(dict.fromkeys([*special, *WORDS, *PIECES, *letters]))  # each once, so that ids have no gaps
     vocabulary = {token: number for number, token in enumerate(tokens)}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)

@@ -8,11 +8,11 @@ import re
 import numpy as np
 import pandas as pd
 
-from rashomon.audits.record import Audit, Judgement, MethodVerdict
+from rashomon.audits.record import Audit, MethodVerdict, ReportContent
 from rashomon.experiments.figures import Distributions, Matrix, Plot, Series
 from rashomon.explainers.collection import Explanations
 from rashomon.explainers.record import Explanation
-from rashomon.studies.base import Finding
+from rashomon.studies.base import ON_TRIAL, Finding, Judgement
 
 METHODS = (
     "attention",
@@ -119,6 +119,23 @@ def bare_audit() -> Audit:
     )
 
 
+def sample_study() -> ReportContent:
+    """The page of one study."""
+    finding = sample_audit(1).findings[0]
+    return ReportContent(
+        title=finding.question,
+        model="bilstm",
+        dataset="mock-1",
+        summary=finding.verdict,
+        findings=(finding,),
+        warnings=(),
+        configuration=finding.configuration,
+        versions={"rashomon": "0.1.0"},
+        command="rashomon study agreement",
+        seconds=3.0,
+    )
+
+
 def _text(rng: np.random.Generator) -> str:
     clauses = []
     for _ in range(int(rng.integers(1, 4))):
@@ -179,7 +196,7 @@ def _verdict(index: int, method: str) -> MethodVerdict:
         ("truth", "the planted word is first in most texts", ".88 [.84, .91]"),
         ("cost", "evaluations for one text", f"{1000 // (index + 1):,}"),
     )
-    judged = tuple(Judgement(a, r, w, x) for (a, w, x), r in zip(words, ratings, strict=True))
+    judged = tuple(Judgement(method, a, r, w, x) for (a, w, x), r in zip(words, ratings, strict=True))
     return MethodVerdict(
         method,
         "Faithful and stable, and agrees with the other gradient methods.",
@@ -262,6 +279,7 @@ def _findings(
             ),
         ),
         ("3 texts have one word only and no defined agreement." + sign,),
+        title="Agreement between methods",
     )
     erasure = Finding(
         "erasure",
@@ -306,6 +324,7 @@ def _findings(
                 ),
             ),
         ),
+        chapter=ON_TRIAL,
     )
     seeds = Finding(
         "seed-variance",
@@ -320,5 +339,7 @@ def _findings(
                 "JSD",
             ),
         ),
+        title="Attention under other seeds",
+        chapter=ON_TRIAL,
     )
     return agreement, erasure, seeds, curve

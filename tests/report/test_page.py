@@ -6,13 +6,14 @@ from html.parser import HTMLParser
 import pandas as pd
 import pytest
 
-from rashomon.audits.record import Judgement, MethodVerdict
+from rashomon.audits.record import MethodVerdict
 from rashomon.errors import UserError
 from rashomon.explainers.collection import Explanations
 from rashomon.report import render, save_report
 from rashomon.report.page import title_of
+from rashomon.studies.base import Judgement
 
-from .sample import HOSTILE, bare_audit, sample_audit
+from .sample import HOSTILE, bare_audit, sample_audit, sample_study
 
 
 class Outline(HTMLParser):
@@ -55,6 +56,7 @@ AUDITS = {
     "undefined": lambda: sample_audit(3, undefined=True),
     "no examples": lambda: replace(sample_audit(1), explanations=Explanations()),
     "no findings": lambda: replace(sample_audit(1), findings=()),
+    "one study": sample_study,
     "study twice": lambda: replace(sample_audit(1), findings=sample_audit(1).findings * 2),
 }
 
@@ -104,7 +106,9 @@ def test_figures_keep_the_order_of_the_finding():
 def test_ratings_have_words_and_missing_ones_are_unknown():
     verdicts = (
         MethodVerdict(
-            "a", "Good.", (Judgement("agreement", "good", "agrees", ".4"), Judgement("taste", "odd", "w", ""))
+            "a",
+            "Good.",
+            (Judgement("a", "agreement", "good", "agrees", ".4"), Judgement("a", "taste", "odd", "w", "")),
         ),
         MethodVerdict("b", "Unseen.", ()),
     )
@@ -121,9 +125,24 @@ def test_long_tables_are_folded_and_cut():
     assert "The first 60 of 240 rows; all are in tables/agreement-per-instance.parquet." in page
 
 
-def test_unknown_studies_get_a_title():
-    assert title_of("label-smoothing_sweep") == "Label smoothing sweep"
-    assert title_of("") == "Study"
+def test_studies_without_a_title_get_one():
+    finding = sample_audit(1).findings[0]
+    assert title_of(finding) == "Agreement between methods"
+    assert title_of(replace(finding, title="", study="label-smoothing_sweep")) == "Label smoothing sweep"
+    assert title_of(replace(finding, title="", study="")) == "Study"
+
+
+def test_the_page_of_one_study_has_nothing_of_an_audit(tmp_path):
+    written = save_report(sample_study(), tmp_path)
+    page = written.report.read_text(encoding="utf-8")
+    assert "Rashomon study" in page
+    assert 'id="examples"' not in page
+    assert "explanations.parquet" not in page
+    assert written.explanations is None
+    assert not (tmp_path / "explanations.parquet").exists()
+    findings = json.loads(written.findings.read_text(encoding="utf-8"))
+    assert not {"verdicts", "example_agreement", "explanations"} & set(findings)
+    assert "Rashomon audit" in render(sample_audit(1))
 
 
 def test_warnings_of_explanations_are_counted():
@@ -145,8 +164,8 @@ def test_save_report(tmp_path):
     assert names == sorted(path.name for path in written.tables)
     stored = pd.read_parquet(tmp_path / "new" / "out" / "tables" / "agreement-summary.parquet")
     pd.testing.assert_frame_equal(stored, audit.findings[0].tables["summary"], check_dtype=False)
-    left = [path for path in (tmp_path / "new").rglob("*") if path.name.startswith(".")]
-    assert left == []
+    hidden = [path.name for path in (tmp_path / "new").rglob("*") if path.name.startswith(".")]
+    assert hidden == [".rashomon.json"]
     save_report(audit, tmp_path / "new" / "out")  # again, over itself
 
 
@@ -157,7 +176,7 @@ def test_half_a_character_does_not_stop_the_page(tmp_path):
 
 def test_a_folder_that_is_a_file(tmp_path):
     (tmp_path / "taken").write_text("x")
-    with pytest.raises(UserError, match="cannot be written"):
+    with pytest.raises(UserError, match=r"Cannot write to .*taken"):
         save_report(bare_audit(), tmp_path / "taken")
 
 
@@ -166,9 +185,17 @@ def test_an_unwritable_folder(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr("rashomon.report.page.write_bytes", refuse)
-    with pytest.raises(UserError, match=r"cannot be written to .*: Permission denied; choose another folder"):
+    with pytest.raises(UserError, match=r"cannot be written to .*: Permission denied; choose another place"):
         save_report(bare_audit(), tmp_path)
-    assert not (tmp_path / "report.html").exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_earlier_report_is_replaced_whole(tmp_path):
+    first = save_report(sample_audit(3), tmp_path)
+    assert first.tables
+    again = save_report(bare_audit(), tmp_path)
+    assert again.report.read_text(encoding="utf-8") == render(bare_audit())
+    assert [path for path in tmp_path.rglob("*.parquet") if path.parent.name == "tables"] == []
 
 
 def test_a_warning_stands_once():
@@ -178,4 +205,4 @@ def test_a_warning_stands_once():
     page = render(replace(audit, findings=findings, warnings=("Whole.", "Odd.", "Rare.")))
     listed = page[page.index('<h2 id="warnings-h">') : page.index('<section id="configuration"')]
     assert [listed.count(warning) for warning in ("Whole.", "Odd.", "Rare.")] == [1, 1, 1]
-    assert f"{title_of(first.study)}, {title_of(second.study)}</a>" in listed
+    assert f"{title_of(first)}, {title_of(second)}</a>" in listed

@@ -13,48 +13,10 @@ from rashomon.experiments.context import Context
 from rashomon.experiments.instance_search import Search
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.trials import prepare
-from rashomon.measures.curves import bootstrap_area, height_at, normalised_area, shape_of
 from rashomon.runs.store import Store
 from rashomon.studies.adversary import AdversarySweep
 from tests.models.tiny import dataset, tiny_checkpoint
 from tests.studies.trials import FEW, check_finding, fewer, finished_runs, planted, trial_of
-
-
-def test_areas_of_known_curves() -> None:
-    x = np.linspace(0.1, 0.6, 101)
-    assert normalised_area(x, 3 * x + 1) == pytest.approx(0.5)
-    assert normalised_area(x, (x - 0.1) ** 2) == pytest.approx(1 / 3, abs=1e-3)
-    assert normalised_area(x[::-1], np.sqrt(x - 0.1)[::-1]) == pytest.approx(2 / 3, abs=1e-2)
-    assert np.isnan(normalised_area(x[:2], x[:2]))
-    assert np.isnan(normalised_area(x, np.ones_like(x)))
-
-
-@pytest.mark.parametrize(
-    ("interval", "cost", "reach", "shape"),
-    [
-        ((0.1, 0.3), 0.3, 0.6, "convex"),
-        ((0.7, 0.9), 0.3, 0.6, "concave"),
-        ((0.3, 0.7), 0.3, 0.6, "undecided"),
-        ((0.1, 0.3), 0.01, 0.6, "flat"),
-        ((0.1, 0.9), 0.01, 0.001, "undefined"),  # nothing was moved, so nothing is known of its cost
-        ((np.nan, np.nan), 1, 0.6, "undefined"),
-    ],
-)
-def test_shapes_in_words(interval: tuple[float, float], cost: float, reach: float, shape: str) -> None:
-    assert shape_of(*interval, cost, reach) == shape
-
-
-def test_the_interval_of_the_area_holds_it() -> None:
-    generator = np.random.default_rng(0)
-    x = np.linspace(0, 0.6, 5)[:, None] + generator.normal(0, 0.05, (5, 200))
-    y = np.linspace(0, 0.6, 5)[:, None] ** 2 + generator.normal(0, 0.05, (5, 200))
-    low, high = bootstrap_area(x, y, resamples=200)
-    assert low < normalised_area(x.mean(1), y.mean(1)) < high
-
-
-def test_the_height_of_a_curve_between_its_points_and_beyond() -> None:
-    assert height_at(0.5, np.array([1.0, 0.0]), np.array([0.4, 0.2])) == pytest.approx(0.3)
-    assert np.isnan(height_at(2.0, np.array([0.0, 1.0]), np.array([0.2, 0.4])))
 
 
 def test_the_sweep_and_what_lies_beside_it(tmp_path: Path) -> None:
@@ -95,22 +57,6 @@ def test_the_sweep_and_what_lies_beside_it(tmp_path: Path) -> None:
     before = finished_runs(context)
     study.run(context)
     assert finished_runs(context) == before
-
-
-def test_published_figures_stand_beside_ours(tmp_path: Path) -> None:
-    data = replace(planted(), name="sst")
-    context, subject = trial_of(tmp_path, data, "bilstm")
-    study = AdversarySweep(
-        subject, (0.0, 1.0), other_seeds=(), uniform=False, search=None, floor=0.0, training=fewer(FEW, 1)
-    )
-    finding = study.run(context)
-    published = finding.tables["published"]
-    assert published[published["lambda"] == 5.25e-4].iloc[0][["f1", "halved_tvd", "jsd"]].tolist() == [
-        0.823,
-        0.036,
-        0.514,
-    ]
-    assert finding.tables["best"].iloc[0]["published_f1"] == 0.823
 
 
 def test_a_fine_tuned_transformer(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -14,11 +15,12 @@ import rashomon as ra
 from rashomon.errors import UserError
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions, Matrix, Plot
+from rashomon.experiments.repeats import SAMPLING, self_agreement
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.testimony import Ask, hear
 from rashomon.explainers import Explanations, explain
 from rashomon.models.build import load_model
-from rashomon.studies.agreement import Agreement, agreement, mean_by_example
+from rashomon.studies.agreement import Agreement, agreement, judge, mean_by_example, with_others
 from tests.models.tiny import SINGLES, dataset
 from tests.studies.planted import planted, subject_in
 
@@ -32,7 +34,7 @@ def _content(told: Explanations, method: str, example: str) -> np.ndarray:
 
 def test_the_matrix_equals_a_plain_loop_over_texts(context: Context) -> None:
     ask = Ask(subject_in(context), METHODS, 12)
-    finding = Agreement(ask).run(context)
+    finding = Agreement.of(ask).run(context)
     (heard,) = hear(context, ask)
     summary = finding.tables["summary"].set_index(["measure", "first", "second"])
     instances = finding.tables["instances"].set_index(["measure", "first", "second", "example"])["value"]
@@ -59,14 +61,14 @@ def test_the_matrix_equals_a_plain_loop_over_texts(context: Context) -> None:
 
 def test_a_method_in_two_settings_is_two_methods(context: Context) -> None:
     asked = ("leave-one-out", "leave-one-out( perturbation=mask )", "leave-one-out(perturbation=remove)")
-    finding = Agreement(Ask(subject_in(context), asked, 6)).run(context)
+    finding = Agreement(subject_in(context), asked, 6).run(context)
     matrix = finding.figures[0]
     assert isinstance(matrix, Matrix)
     assert matrix.rows == ("leave-one-out", "leave-one-out(perturbation=mask)")
 
 
 def test_the_random_control_agrees_with_nobody(context: Context) -> None:
-    finding = Agreement(Ask(subject_in(context, planted(held_out=60)), METHODS, 60), ("kendall",)).run(
+    finding = Agreement(subject_in(context, planted(held_out=60)), METHODS, 60, measures=("kendall",)).run(
         context
     )
     with_random = finding.tables["summary"].query("second == 'random'")
@@ -79,7 +81,7 @@ def test_the_random_control_agrees_with_nobody(context: Context) -> None:
 @pytest.mark.usefixtures("witnesses")
 def test_constants_are_undefined_and_signs_need_a_meaning(context: Context) -> None:
     methods = ("constant", "attention", "leave-one-out", "gradient-x-input")
-    finding = Agreement(Ask(subject_in(context), methods, 8)).run(context)
+    finding = Agreement(subject_in(context), methods, 8).run(context)
     summary = finding.tables["summary"].set_index(["measure", "first", "second"])
     assert summary.loc[("kendall", "constant", "attention"), ["n", "undefined"]].tolist() == [0, 8]
     assert summary.loc[("sign-agreement", "attention", "leave-one-out"), "n"] == 0
@@ -94,7 +96,7 @@ def test_constants_are_undefined_and_signs_need_a_meaning(context: Context) -> N
 def test_special_tokens_cannot_fake_agreement(context: Context, checkpoint: Callable[..., Path]) -> None:
     folder = checkpoint("bert")
     subject = Subject(context.adopt(dataset()), checkpoint=str(folder))
-    finding = Agreement(Ask(subject, ("attention", "gradient-x-input"), 10), ("kendall",)).run(context)
+    finding = Agreement(subject, ("attention", "gradient-x-input"), 10, measures=("kendall",)).run(context)
     told = explain(load_model(folder), SINGLES, ["attention", "gradient-x-input"])
     assert any(item.special.any() for item in told)
     instances = finding.tables["instances"].query("second != 'random'")
@@ -107,7 +109,7 @@ def test_special_tokens_cannot_fake_agreement(context: Context, checkpoint: Call
 
 def test_several_seeds_are_drawn_before_texts(context: Context) -> None:
     ask = Ask(subject_in(context, seeds=(0, 1, 2)), METHODS[:2], 10)
-    finding = Agreement(ask, ("kendall",)).run(context)
+    finding = Agreement.of(ask, measures=("kendall",)).run(context)
     row = finding.tables["summary"].query("second == 'leave-one-out'").iloc[0]
     own = finding.tables["instances"].query("second == 'leave-one-out'")
     by_seed = own.groupby("seed")["value"].mean()
@@ -121,8 +123,10 @@ def test_stored_explanations_give_the_same_table(context: Context, tmp_path: Pat
     ask = Ask(subject_in(context), METHODS, 6)
     (heard,) = hear(context, ask)
     heard.told.save(tmp_path / "told.parquet")
-    stored = Agreement(replace(ask, stored=str(tmp_path / "told.parquet"))).run(Context(context.store))
-    fresh = Agreement(ask).run(context).tables["summary"].query("second != 'random'").reset_index(drop=True)
+    stored = Agreement.of(replace(ask, stored=str(tmp_path / "told.parquet"))).run(Context(context.store))
+    fresh = (
+        Agreement.of(ask).run(context).tables["summary"].query("second != 'random'").reset_index(drop=True)
+    )
     assert stored.tables["summary"].equals(fresh)
     table = ra.agreement(heard.told)
     assert set(table["measure"]) == {"kendall", "pearson"}
@@ -143,7 +147,7 @@ def test_foreign_explanations_are_compared(context: Context) -> None:
 
 
 def test_figures_follow_the_texts(context: Context) -> None:
-    finding = Agreement(Ask(subject_in(context), METHODS, 24), ("kendall",)).run(context)
+    finding = Agreement(subject_in(context), METHODS, 24, measures=("kendall",)).run(context)
     _, spread, by_length = finding.figures
     assert isinstance(spread, Distributions)
     assert isinstance(by_length, Plot)
@@ -161,7 +165,7 @@ def test_figures_follow_the_texts(context: Context) -> None:
 
 
 def test_another_headline_and_two_methods(context: Context) -> None:
-    finding = Agreement(Ask(subject_in(context), METHODS[:2], 5), ("pearson",)).run(context)
+    finding = Agreement(subject_in(context), METHODS[:2], 5, measures=("pearson",)).run(context)
     assert finding.verdict.startswith("Attention and leave-one-out")
     assert "pearson" in finding.verdict
 
@@ -176,10 +180,114 @@ def test_another_headline_and_two_methods(context: Context) -> None:
 )
 def test_refusals(context: Context, methods: tuple, measures: tuple, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        Agreement(Ask(subject_in(context), methods, 3), measures).run(context)
+        Agreement(subject_in(context), methods, 3, measures=measures).run(context)
 
 
 def test_one_stored_method_is_refused(context: Context, tmp_path: Path) -> None:
     hear(context, Ask(subject_in(context), ("attention",), 3))[0].told.save(tmp_path / "one.parquet")
     with pytest.raises(UserError, match="at least two methods"):
-        Agreement(Ask(stored=str(tmp_path / "one.parquet"))).run(context)
+        Agreement(stored=str(tmp_path / "one.parquet")).run(context)
+
+
+def _taus(pairs: dict[tuple[str, str], float], n: int = 100) -> pd.DataFrame:
+    rows = [
+        {"measure": "kendall", "first": f, "second": s, "seed": 0, "example": f"e{i}", "value": tau}
+        for (f, s), tau in pairs.items()
+        for i in range(n)
+    ]
+    return pd.DataFrame(rows)
+
+
+def _repeat(mean: float, n: int = 100) -> dict[str, float]:
+    return {"mean": mean, "low": np.nan, "high": np.nan, "n": n}
+
+
+@pytest.mark.parametrize(
+    ("mean", "repeat", "rating", "words"),
+    [
+        (0.85, 1.0, "good", "about as well as with itself"),
+        (0.45, 0.5, "good", "about as well as with itself"),
+        (0.45, 0.9, "mixed", "partly"),
+        (0.45, None, "mixed", "partly"),
+        (0.10, 0.9, "poor", "another story"),
+        (0.10, 0.1, "poor", "another story"),  # a method that is noise agrees with nothing
+        (-0.2, -0.3, "poor", "another story"),
+    ],
+)
+def test_a_method_is_judged_by_its_own_repetition(
+    mean: float, repeat: float | None, rating: str, words: str
+) -> None:
+    taus = _taus({("a", "b"): mean, ("a", "c"): mean})
+    judged = judge("a", taus, None if repeat is None else _repeat(repeat), 3)
+    assert (judged.method, judged.aspect, judged.rating) == ("a", "agreement", rating)
+    assert words in judged.words
+    assert f"tau {mean:.2f}" in judged.number
+    assert (SAMPLING in judged.number) == (repeat is not None)
+
+
+def test_a_deterministic_method_agrees_with_itself() -> None:
+    """However much it changes when the model is trained again: that is another question."""
+    taus = _taus({("attention", "b"): 0.45, ("deeplift", "b"): 0.85})
+    partly, fully = (judge(method, taus, None, 3) for method in ("attention", "deeplift"))
+    assert (partly.rating, fully.rating) == ("mixed", "good")
+    assert "1.00 with itself, being deterministic" in partly.number
+
+
+def test_too_few_texts_tell_nothing() -> None:
+    """Four texts cannot tell one method from chance, nor five three methods."""
+    for n, methods, known in ((4, 1, False), (5, 1, True), (5, 3, False), (6, 3, True)):
+        judged = judge("a", _taus({("a", "b"): 0.9}, n), None, methods)
+        assert (judged.rating != "unknown") == known
+        assert known or "too few texts" in judged.words
+        assert f"(n = {n})" in judged.number
+    assert judge("a", _taus({("a", "b"): 0.85}), _repeat(1.0, 3), 2).rating == "mixed", (
+        "a ceiling of three texts is none"
+    )
+
+
+def test_what_cannot_be_compared_is_unknown() -> None:
+    undefined = judge("a", _taus({("a", "b"): np.nan}), None, 2)
+    assert (undefined.rating, undefined.words) == ("unknown", "cannot be compared")
+
+
+def test_a_family_that_estimates_one_quantity_is_one_voice() -> None:
+    pairs = {
+        ("attention", "integrated-gradients"): 0.2,
+        ("attention", "gradient-shap(samples=7)"): 0.4,
+        ("attention", "lime"): 0.6,
+        ("attention", "kernel-shap"): 0.8,
+        ("attention", "leave-one-out"): 0.1,
+        ("attention", "leave-one-out(perturbation=mask)"): 0.3,
+        ("integrated-gradients", "gradient-shap(samples=7)"): 0.95,
+        ("integrated-gradients", "lime"): 0.3,
+    }
+    taus = _taus(pairs, 3)
+    told = {m: with_others(m, taus) for m in ("attention", "integrated-gradients", "kernel-shap")}
+    # .3 of the gradients' family, .7 of the linear models', and two questions that only look alike
+    assert told["attention"]["mean"] == pytest.approx((0.3 + 0.7 + 0.1 + 0.3) / 4)  # type: ignore[index]
+    # its own family is no witness for it
+    assert told["integrated-gradients"]["mean"] == pytest.approx((0.2 + 0.3) / 2)  # type: ignore[index]
+    alone = with_others("lime", _taus({("lime", "kernel-shap"): 0.9}))
+    assert alone is None
+
+
+def test_agreement_is_told_with_its_interval() -> None:
+    taus = _taus({("a", "b"): 0.5, ("a", "c"): 0.5})
+    taus["value"] += [0.1 * (i % 2) for i in range(len(taus))]
+    assert judge("a", taus, None, 3).number == "tau 0.55 [0.54, 0.56] (n = 100) with the others"
+
+
+def test_methods_that_sample_are_asked_again(context: Context, asked: list[tuple[str, ...]]) -> None:
+    study = Agreement(subject_in(context), ("attention", "lime(samples=30)"), 12, measures=("kendall",))
+    finding = study.run(context)
+    assert asked == [("attention", "lime", "random"), ("lime",)]
+    by_method = {judgement.method: judgement for judgement in finding.judgements}
+    assert set(by_method) == {"attention", "lime(samples=30)"}, "the control is not judged"
+    (heard,) = hear(context, study.ask)
+    assert heard.model is not None
+    again = explain(heard.model, heard.examples, ["lime(samples=30)"], seed=1000, background=heard.behind)
+    mean = np.nanmean(self_agreement(heard.told.by_method("lime(samples=30)"), again))
+    assert f"{mean:.2f} [" in by_method["lime(samples=30)"].number.split(SAMPLING)[0].split("others, ")[1]
+    assert len(finding.judgements) == 2
+    other = Agreement(subject_in(context), ("attention", "lime(samples=30)"), 12, measures=("pearson",))
+    assert other.run(context).judgements == ()

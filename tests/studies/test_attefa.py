@@ -1,4 +1,4 @@
-"""AtteFa: one row a seed, one summary a dataset and encoder, published figures beside them."""
+"""AtteFa: one row a seed, one summary a dataset and encoder."""
 
 from __future__ import annotations
 
@@ -15,25 +15,11 @@ from rashomon.measures.divergence import LN2
 from rashomon.models.build import build_model
 from rashomon.models.evaluator import rows_of
 from rashomon.models.model_spec import ModelSpec
-from rashomon.papers import papers, published
-from rashomon.studies.attefa import SEEDS, Attefa, _verdict
+from rashomon.studies.attefa import Attefa, _judgements, _verdict
 from tests.studies.trials import FEW, check_finding, fewer, finished_runs, planted, trial_of
 
 
-def test_the_published_tables_agree_with_themselves() -> None:
-    assert {"attefa", "not_not"} <= set(papers())
-    told = published("attefa")
-    assert tuple(told["seeds"]) == SEEDS
-    column = {"bilstm": 5, "mlp": 10}
-    for row in told["results"]:
-        by_seed = told["per_seed"][row["dataset"]]
-        assert len(by_seed) == len(SEEDS)
-        mean = np.mean([values[column[row["encoder"]]] for values in by_seed])
-        assert mean == pytest.approx(row["attefa"], abs=1e-3)
-        assert row["attefa"] == pytest.approx(min(row["tvd"] / 0.5 / (row["jsd"] / LN2), 1), abs=5e-3)
-
-
-def test_seeds_encoders_and_what_was_published(tmp_path: Path) -> None:
+def test_seeds_and_encoders(tmp_path: Path) -> None:
     context, subject = trial_of(tmp_path, planted("mock-5"))
     study = Attefa(subject, encoders=("mlp", "cnn"), seeds=(10, 50, 257), training=fewer(FEW, 2))
     finding = study.run(context)
@@ -46,9 +32,6 @@ def test_seeds_encoders_and_what_was_published(tmp_path: Path) -> None:
     mlp = summary[summary["encoder"] == "mlp"].iloc[0]
     assert mlp["n"] == 3
     assert mlp["low"] <= mlp["mean"] <= mlp["high"]
-    assert mlp["published_attefa"] == 0.4987
-    assert mlp["published_halved_tvd"] == 0.247
-    assert np.isnan(summary[summary["encoder"] == "cnn"].iloc[0]["published_attefa"])
     assert len(finding.tables["comparison"]) == 1
     assert set(finding.figures[0].groups) == {"mlp on mock-5", "cnn on mock-5"}
     before = finished_runs(context)
@@ -94,6 +77,7 @@ ROW = {
     "high": 1.0,
     "jsd": 0.4,
     "gave_up": 0.0,
+    "cut_off": 0.0,
 }
 
 
@@ -120,6 +104,30 @@ def test_words_follow_how_far_attention_was_moved(mean: float, jsd: float, words
     assert words in _verdict(pd.DataFrame([ROW | {"mean": mean, "jsd": jsd}]))
 
 
+@pytest.mark.parametrize(
+    ("changes", "words", "rating"),
+    [
+        ({}, "Training did not move", "good"),
+        ({"cut_off": 0.6}, "cannot be told yet", "unknown"),  # a search that was stopped proves nothing
+        ({"cut_off": 0.5}, "Training did not move", "good"),
+        ({"gave_up": 0.6}, "constant prediction", "unknown"),
+        ({"jsd": 0.01}, "hardly moved", "unknown"),
+        ({"mean": 0.3}, "some cost", "mixed"),
+        ({"mean": 0.05, "jsd": 0.6, "cut_off": 1.0}, "quite different attention gives", "poor"),  # it found one
+        ({"bound": 0.02, "bound_jsd": 0.5, "bound_by": "a model with uniform weights", "cut_off": 1.0},
+         "attention (a model with uniform weights) gives the same", "poor"),
+        ({"bound": 0.02, "bound_jsd": 0.05, "bound_by": "x"}, "Training did not move", "good"),  # not apart
+        ({"bound": 0.3, "bound_jsd": 0.5, "bound_by": "x"}, "some cost", "mixed"),
+        ({"mean": 0.3, "bound": 0.4, "bound_jsd": 0.5, "bound_by": "x"}, "some cost", "mixed"),
+    ],
+)  # fmt: skip
+def test_words_follow_the_best_that_anything_found(changes: dict, words: str, rating: str) -> None:
+    table = pd.DataFrame([ROW | changes])
+    assert words in _verdict(table)
+    (judgement,) = _judgements(table)
+    assert (judgement.method, judgement.aspect, judgement.rating) == ("attention", "exclusiveness", rating)
+
+
 @pytest.mark.parametrize(("share", "said"), [(0.0, False), (0.5, False), (0.6, True), (1.0, True)])
 def test_a_score_of_adversaries_that_gave_up_is_said_to_be(share: float, said: bool) -> None:
     verdict = _verdict(pd.DataFrame([ROW | {"mean": 0.5, "jsd": 0.69, "gave_up": share}]))
@@ -142,14 +150,15 @@ def test_the_attention_on_planted_words_is_measured(tmp_path: Path) -> None:
 
 def test_several_datasets_by_name(tmp_path: Path) -> None:
     context, subject = trial_of(tmp_path)
-    for name in ("mock-1", "mock-4q"):
-        context._datasets[DatasetSpec(name=name)] = planted(name, size=32)
+    context = context.with_datasets(
+        {DatasetSpec(name=name): planted(name, size=32) for name in ("mock-1", "mock-4q")}
+    )
     study = Attefa(
         replace(subject, dataset=DatasetSpec()), ("mock-1", "mock-4q"), seeds=(1,), training=fewer(FEW, 1)
     )
     finding = study.run(context)
     assert finding.tables["summary"]["dataset"].tolist() == ["mock-1", "mock-4q"]
-    assert finding.tables["summary"]["published_base_f1"].tolist() == [0.975, 1.0]
+    assert study.about(finding) == ("mlp", "mock-1, mock-4q")
 
 
 def test_selection_on_test_is_said(tmp_path: Path) -> None:

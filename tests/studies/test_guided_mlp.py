@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from rashomon.data.batches import Encoding
@@ -13,7 +14,7 @@ from rashomon.errors import UserError
 from rashomon.experiments.context import Context
 from rashomon.experiments.subject import Subject
 from rashomon.runs.store import Store
-from rashomon.studies.guided_mlp import GuidedMlp, _Given
+from rashomon.studies.guided_mlp import GuidedMlp, _compare, _Given, _verdict
 from tests.models.tiny import dataset, tiny_checkpoint
 from tests.studies.trials import FEW, check_finding, fewer, finished_runs, planted, trial_of
 
@@ -49,6 +50,9 @@ def test_every_kind_of_guide(tmp_path: Path) -> None:
     assert len(finding.tables["instances"]) == 5 * 2 * 24
     compared = finding.tables["comparison"]
     assert len(compared) == 9
+    assert set(compared["test"]) == {"hierarchical t"}
+    assert set(compared["interval"]) == set(summary["interval"]) == {"range"}
+    assert finding.verdict.startswith("Under 3 seeds nobody can tell the training's luck")
     assert ("adversary", "base") in set(zip(compared["guide"], compared["against"], strict=True))
     guides_kept = [run for run in finished_runs(context) if run.startswith("guides/")]
     assert len(guides_kept) == 3  # base, adversary and explainer: three different sets of weights
@@ -83,3 +87,46 @@ def test_unknown_guides_and_missing_labels_are_refused(tmp_path: Path) -> None:
     context, subject = trial_of(tmp_path, replace(data, splits={**data.splits, "test": bare}))
     with pytest.raises(UserError, match="labels"):
         GuidedMlp(subject).run(context)
+
+
+def _trials(shares: dict[str, tuple[float, ...]]) -> pd.DataFrame:
+    texts = [f"e{i}" for i in range(200)]
+    parts = [
+        pd.DataFrame(
+            {"guide": guide, "seed": s, "example": texts, "correct": (np.arange(200) < 200 * share) * 1.0}
+        )
+        for guide, by_seed in shares.items()
+        for s, share in enumerate(by_seed)
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def test_guides_are_compared_over_seeds_and_texts() -> None:
+    luck = _compare(_trials({"uniform": (0.7, 0.7, 0.8), "base": (0.9, 0.9, 0.6)})).iloc[0]
+    assert (luck["guide"], luck["against"], luck["seeds"]) == ("base", "uniform", 3)
+    assert luck["difference"] == pytest.approx(0.2 / 3)
+    assert luck["p_holm"] > 0.3
+    sure = _compare(_trials({"uniform": (0.70, 0.71, 0.70), "base": (0.90, 0.91, 0.90)})).iloc[0]
+    assert sure["p_holm"] < 0.001
+    assert 0.1 < sure["low"] < 0.2 < sure["high"] < 0.3
+    assert _compare(_trials({"lime": (0.5,)})).empty
+
+
+@pytest.mark.parametrize(
+    ("base", "seeds", "said"),
+    [
+        (0.2, 3, "(accuracy under the base's minus under uniform weights 0.200 [0.100, 0.300];"),
+        (-0.2, 3, "was not shown to help"),
+        (0.2, 2, "Under 3 seeds nobody can tell"),
+    ],
+)
+def test_the_verdict_on_a_guide(base: float, seeds: int, said: str) -> None:
+    row = {"guide": "base", "against": "uniform", "seeds": seeds, "difference": base, "p_holm": 0.01}
+    row |= {"low": base - 0.1, "high": base + 0.1, "interval": "95 %"}
+    worse = row | {"guide": "adversary", "against": "base", "difference": -0.1}
+    figure = {"figure": "f1", "guide": "base", "mean": 0.5, "low": 0.4, "high": 0.6, "interval": "95 %"}
+    told = _verdict(pd.DataFrame([figure]), pd.DataFrame([row, worse]))
+    assert said in told
+    assert ("carries information" in told) == (base > 0 and seeds == 3)
+    assert ("worse guide" in told) == (seeds == 3)
+    assert "base 0.50 [0.40, 0.60]" in told

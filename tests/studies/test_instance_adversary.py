@@ -118,11 +118,25 @@ def test_a_checkpoint_is_searched_once_and_needs_no_labels(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("n", "mean", "words"), [(2, 0.6, "decides nothing"), (9, 0.6, "very different"), (9, 0.1, "Even")]
+    ("found", "mean", "words"),
+    [(0.2, 0.6, "decides nothing"), (0.9, 0.6, "very different"), (0.9, 0.1, "Even")],
 )
-def test_the_verdict_counts_what_was_not_found(n: int, mean: float, words: str) -> None:
-    row = {"n": n, "undefined": 10 - n, "mean": mean, "low": mean, "high": mean}
-    assert words in _verdict(row, 0.01, 10)
+def test_the_verdict_counts_what_was_not_found(found: float, mean: float, words: str) -> None:
+    row = {"n": 10, "undefined": 0, "mean": mean, "low": mean, "high": mean}
+    assert words in _verdict(row, 0.01, found)
+
+
+def test_texts_for_which_nothing_was_found_count_with_the_base_itself() -> None:
+    model = tiny_model()
+    rows = rows_of(model, SINGLES)
+    strict = Search(starts=2, steps=2, tolerance=0.0)
+    none = searched(model, rows.whole, range(len(SINGLES)), strict, seed=0)
+    lost = none[none["starts_kept"] == 0]
+    assert len(lost)
+    assert (lost[["jsd", "tvd"]] == 0).all().all()
+    near = replace(strict, tolerance=1e-3, near_base=True)
+    found = searched(model, rows.whole, range(len(SINGLES)), near, seed=0)
+    assert (found["starts_kept"] > 0).all()  # near the base the output is kept from the beginning
 
 
 def test_models_that_do_not_decode_from_one_attention_are_refused(tmp_path: Path) -> None:

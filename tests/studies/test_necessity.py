@@ -13,12 +13,13 @@ from statsmodels.stats.contingency_tables import mcnemar
 from rashomon.data import Dataset
 from rashomon.errors import UserError
 from rashomon.experiments.context import Context
-from rashomon.experiments.subject import DatasetSpec, Subject
+from rashomon.experiments.subject import Subject
+from rashomon.experiments.testimony import Ask
 from rashomon.models.evaluator import predict, rows_of
 from rashomon.models.model_spec import ModelSpec
-from rashomon.studies.necessity import Necessity, _summary, _verdict, uniform_twin
+from rashomon.studies.necessity import POOLING_ONLY, Necessity, _verdict, uniform_twin
 from rashomon.training.settings import TrainingSpec
-from tests.studies.planted import SMALL, planted, subject_in
+from tests.studies.planted import QUICK, SMALL, planted, subject_in
 
 
 def test_figures_equal_scikit_learn_and_statsmodels(context: Context) -> None:
@@ -40,6 +41,11 @@ def test_figures_equal_scikit_learn_and_statsmodels(context: Context) -> None:
         assert compared.loc[str(seed), "p"] == pytest.approx(min(1.0, mcnemar(table, exact=True).pvalue))
     both = np.mean(right["learned"], axis=0) - np.mean(right["uniform"], axis=0)
     assert compared.loc["all", "difference"] == pytest.approx(both.mean())
+    by_seed = [
+        float(np.mean(a) - np.mean(b)) for a, b in zip(right["learned"], right["uniform"], strict=True)
+    ]
+    assert compared.loc["all", ["low", "high"]].tolist() == pytest.approx([min(by_seed), max(by_seed)])
+    assert compared.loc["all", "interval"] == "range"
     assert set(finding.tables["summary"]["figure"]) == {"accuracy", "f1", "roc-auc"}
 
 
@@ -77,47 +83,84 @@ def test_attention_that_cannot_be_frozen_is_found_out(
 
 
 @pytest.mark.parametrize(
-    ("difference", "p", "start"),
+    ("difference", "interval", "p", "seeds", "start"),
     [
-        (0.10, 0.01, "The model needs its attention:"),
-        (0.10, 0.20, "Attention is not needed here"),
-        (-0.10, 0.20, "Attention is not needed here"),
-        (-0.10, 0.01, "Attention does harm here"),
-        (0.0, float("nan"), "Too few texts to tell"),
+        (0.10, (0.05, 0.15), 0.01, 3, "The model needs its attention:"),
+        (0.01, (-0.02, 0.04), 0.20, 3, "Attention is not needed here"),
+        (-0.10, (-0.22, 0.02), 0.20, 3, "Attention is not needed here"),
+        (0.03, (-0.10, 0.16), 0.20, 3, "No need for attention was shown, but a difference that matters"),
+        (-0.10, (-0.15, -0.05), 0.01, 3, "Attention does harm here"),
+        (0.10, (0.09, 0.11), 0.0, 2, "Under 3 seeds nobody can tell the training's luck"),
+        (0.10, (0.09, 0.11), 0.0, 1, "Under 3 seeds nobody can tell the training's luck"),
+        (0.0, (float("nan"), float("nan")), float("nan"), 3, "Too few texts to tell"),
     ],
 )
-def test_the_verdict_follows_the_test(difference: float, p: float, start: str) -> None:
-    seeds = pd.DataFrame(
+def test_the_verdict_follows_the_test(
+    difference: float, interval: tuple[float, float], p: float, seeds: int, start: str
+) -> None:
+    table = pd.DataFrame(
         {"attention": ["learned", "uniform"], "seed": 0, "accuracy": [0.8, 0.8 - difference]}
     )
-    comparison = pd.DataFrame([{"seed": "all", "p": p, "difference": difference, "n": 50}])
-    assert _verdict(seeds, comparison).startswith(start)
+    row = {"seed": "all", "seeds": seeds, "n": 50, "difference": difference, "p": p}
+    low, high = interval
+    comparison = pd.DataFrame(
+        [row | {"low": low, "high": high, "interval": "95 %" if seeds > 2 else "range"}]
+    )
+    said = _verdict(table, comparison)
+    assert said.startswith(start)
+    assert "p = 0.000" not in said
+    if p == 0.01 and difference > 0:
+        assert "difference 0.100 [0.050, 0.150], p = .010, 3 seeds, 50 predictions" in said
+    if seeds < 3:
+        assert "0.100 (0.090 to 0.110), p < .001" in said
 
 
-def test_refusals(context: Context) -> None:
+def test_luck_of_the_training_is_no_effect() -> None:
+    """Two seeds' worth of texts in favour and one against: over texts that is sure, over seeds it is nothing."""
+    seeds, texts = (0, 1, 2), [f"e{i}" for i in range(200)]
+    right = {"learned": (0.9, 0.9, 0.6), "uniform": (0.7, 0.7, 0.8)}
+    correct = {
+        name: pd.concat(
+            [
+                pd.DataFrame({"seed": s, "example": texts, "correct": (np.arange(200) < 200 * share) * 1.0})
+                for s, share in zip(seeds, shares, strict=True)
+            ]
+        )
+        for name, shares in right.items()
+    }
+    table = Necessity(Subject(seeds=seeds))._compare(correct).set_index("seed")
+    assert (table.loc[["0", "1", "2"], "p_holm"] < 0.001).all()
+    assert table.loc["all", "p"] > 0.3
+    assert table.loc["all", "low"] < 0 < table.loc["all", "high"]
+    assert table.loc["all", ["test", "interval", "seeds", "n"]].tolist() == ["hierarchical t", "95 %", 3, 600]
+
+
+def test_refusals(context: Context, checkpoint: Callable[..., Path]) -> None:
     data = planted()
     bare = Dataset("d", {**data.splits, "test": (replace(data["test"][0], label=None),)}, data.labels)
     for subject, message in (
-        (Subject(checkpoint="somewhere"), "give a model to train"),
+        (Subject(context.adopt(data), checkpoint=str(checkpoint("bert"))), "give a model to train"),
         (subject_in(context, model=replace(SMALL, weights="uniform")), "uniform already"),
         (subject_in(context, bare), "needs labels"),
         (subject_in(context, Dataset("d", {**data.splits, "test": ()}, data.labels)), "empty"),
     ):
         with pytest.raises(UserError, match=message):
             Necessity(subject).run(context)
+    assert not context.store.list(), "told before anything is trained"
 
 
-def test_published_figures_stand_beside_ours() -> None:
-    asked = Necessity(Subject(DatasetSpec(name="sst")))
-    assert asked._published("sst") == {"learned": 0.831, "uniform": 0.822}
-    assert asked._published("mock-1") == {}
-    assert replace(asked, subject=asked.subject.with_model(name="mlp"))._published("sst") == {}
-    seeds = pd.DataFrame(
-        [
-            {"attention": a, "seed": 0, "f1": 0.8, "accuracy": 0.7, "roc-auc": 0.9}
-            for a in ("learned", "uniform")
-        ]
+def test_an_audit_compares_the_models_that_it_trains_anyway() -> None:
+    for seeds, compared in (((0,), (0, 1)), ((5,), (5, 6)), ((3, 1, 2), (3, 1, 2))):
+        study = Necessity.for_audit(Ask(Subject(seeds=seeds)))
+        assert study is not None
+        assert study.subject.seeds == compared
+
+
+def test_only_the_pooling_of_a_transformer_is_made_uniform(context: Context) -> None:
+    model = ModelSpec(name="transformer", hidden=8, embedding_dim=8, self_heads=2)
+    subject = subject_in(
+        context, planted(train=16, held_out=8), model=model, training=replace(QUICK, epochs=1)
     )
-    told = _summary(seeds, asked._published("sst"))
-    known = told.dropna(subset=["published"])[["figure", "attention", "published"]].to_numpy().tolist()
-    assert known == [["f1", "learned", 0.831], ["f1", "uniform", 0.822]]
+    assert Necessity(subject).run(context).warnings == (POOLING_ONLY,)
+    pooled = replace(subject, model=SMALL)
+    assert Necessity(pooled).run(context).warnings == ()

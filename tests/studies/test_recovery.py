@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.metrics import average_precision_score
 
@@ -16,7 +17,7 @@ from rashomon.experiments.subject import Subject
 from rashomon.experiments.testimony import Ask, hear
 from rashomon.explainers import Explanations, explain
 from rashomon.models.build import load_model
-from rashomon.studies.recovery import Recovery, rationale_of
+from rashomon.studies.recovery import Recovery, judgements, rationale_of
 from tests.studies.planted import planted, subject_in
 
 SST = Example(
@@ -31,7 +32,7 @@ SST = Example(
 @pytest.mark.usefixtures("witnesses")
 def test_an_oracle_finds_everything_and_chance_the_base_rate(context: Context) -> None:
     data = planted(held_out=80)
-    finding = Recovery(Ask(subject_in(context, data), ("oracle", "constant", "attention"), 80)).run(context)
+    finding = Recovery(subject_in(context, data), ("oracle", "constant", "attention"), 80).run(context)
     summary = finding.tables["summary"].set_index(["measure", "method"])
     for measure in ("average-precision", "precision-at-1", "perfect-top-k", "token-f1", "iou-f1", "auprc"):
         assert summary.loc[(measure, "oracle"), "mean"] == pytest.approx(1.0)
@@ -47,7 +48,7 @@ def test_an_oracle_finds_everything_and_chance_the_base_rate(context: Context) -
 def test_average_precision_equals_scikit_learn(context: Context) -> None:
     data = planted()
     ask = Ask(subject_in(context, data), ("leave-one-out",), 24)
-    table = Recovery(ask).run(context).tables["instances"]
+    table = Recovery.of(ask).run(context).tables["instances"]
     (heard,) = hear(context, ask)
     rows = table.query("method == 'leave-one-out' and measure == 'average-precision'")
     by_id = {example.id: example for example in data["test"]}
@@ -62,7 +63,7 @@ def test_wrong_predictions_and_bare_texts_are_left_out_and_counted(context: Cont
     first, second, *rest = data["test"]
     test = (replace(first, label=1 - first.label), replace(second, rationale=None), *rest)  # type: ignore[operator]
     subject = subject_in(context, Dataset("d", {**data.splits, "test": test}, data.labels))
-    finding = Recovery(Ask(subject, ("oracle",), 24)).run(context)
+    finding = Recovery(subject, ("oracle",), 24).run(context)
     model = context.models(subject)[0].model
     wrong = sum(i.target != e.label for i, e in zip(explain(model, test, ["random"]), test, strict=True))
     assert wrong >= 1
@@ -138,28 +139,42 @@ def test_labels_of_a_checkpoint_are_matched_by_name(
         names,
     )
     subject = Subject(context.adopt(data), checkpoint=str(folder))
-    finding = Recovery(Ask(subject, ("attention",), 5)).run(context)
+    finding = Recovery(subject, ("attention",), 5).run(context)
     assert "2 of 2 texts are used: 0 have no rationale, 0 are not classified correctly." in finding.warnings
 
 
 def test_stored_explanations(context: Context, tmp_path: Path) -> None:
     ask = Ask(subject_in(context), ("attention", "leave-one-out", "random"), 12)
-    fresh = Recovery(ask).run(context)
+    fresh = Recovery.of(ask).run(context)
     (heard,) = hear(context, ask)
     path = tmp_path / "told.parquet"
     heard.told.save(path)
-    stored = Recovery(replace(ask, stored=str(path))).run(context)
+    stored = Recovery.of(replace(ask, stored=str(path))).run(context)
     assert stored.tables["summary"].equals(fresh.tables["summary"])
     Explanations(replace(i, target=-1, target_label="", probabilities=()) for i in heard.told).save(path)
-    untold = Recovery(replace(ask, stored=str(path))).run(context)
+    untold = Recovery.of(replace(ask, stored=str(path))).run(context)
     assert any(w.startswith("12 of 12 texts are used") for w in untold.warnings)
 
 
 def test_nothing_to_recover(context: Context) -> None:
     data = planted()
     bare = Dataset("d", {s: tuple(replace(e, rationale=None) for e in data[s]) for s in data}, data.labels)
-    with pytest.raises(UserError, match="nothing to use of d: 0 of 5 texts are used: 5 have no rationale"):
-        Recovery(Ask(subject_in(context, bare), ("attention",), 5)).run(context)
+    with pytest.raises(
+        UserError, match="No text of d that would be explained says which of its tokens matter"
+    ):
+        Recovery(subject_in(context, bare), ("attention",), 5).run(context)
+    assert not context.store.list(), "told before anything is trained"
+    partly = Dataset("d", {**bare.splits, "test": (data["test"][0], *bare["test"][1:])}, data.labels)
+    wrong = replace(partly, splits={**partly.splits, "test": tuple(map(_mislabelled, partly["test"]))})
+    message = (
+        "nothing to use of d: 0 of 24 texts are used: 23 have no rationale, 1 are not classified correctly"
+    )
+    with pytest.raises(UserError, match=message):
+        Recovery(subject_in(context, wrong), ("attention",)).run(context)
+
+
+def _mislabelled(example: Example) -> Example:
+    return replace(example, label=1 - example.label)  # type: ignore[operator]
 
 
 def test_texts_are_told_apart_by_what_they_say(context: Context, tmp_path: Path) -> None:
@@ -170,12 +185,12 @@ def test_texts_are_told_apart_by_what_they_say(context: Context, tmp_path: Path)
     Explanations(
         replace(i, text=i.text + " again") if i.example_id in others else i for i in heard.told
     ).save(path)
-    finding = Recovery(replace(ask, stored=str(path))).run(context)
+    finding = Recovery.of(replace(ask, stored=str(path))).run(context)
     assert any("3 do not match a text of the data." in warning for warning in finding.warnings)
     assert not others & set(finding.tables["instances"]["example"])
     Explanations(replace(i, text_pair="again") for i in heard.told).save(path)
     with pytest.raises(UserError, match="12 do not match"):
-        Recovery(replace(ask, stored=str(path))).run(context)
+        Recovery.of(replace(ask, stored=str(path))).run(context)
 
 
 def test_texts_without_a_label_are_not_called_wrong(context: Context) -> None:
@@ -183,9 +198,39 @@ def test_texts_without_a_label_are_not_called_wrong(context: Context) -> None:
     for count in (2, 24):
         bare = tuple(replace(e, label=None) if i < count else e for i, e in enumerate(data["test"]))
         subject = subject_in(context, Dataset("d", {**data.splits, "test": bare}, data.labels))
-        study = Recovery(Ask(subject, ("leave-one-out",), 24))
+        study = Recovery(subject, ("leave-one-out",), 24)
         if count == 2:
             assert any("2 are without a usable label." in warning for warning in study.run(context).warnings)
         else:
             with pytest.raises(UserError, match="0 are not classified correctly, 24 are without a usable"):
                 study.run(context)
+
+
+def _summary(mean: float, p: float, floor: float = 0.2, **tested: object) -> pd.DataFrame:
+    rows = [
+        {"measure": "average-precision", "method": method, "mean": value, "low": np.nan, "high": np.nan}
+        | {"n": 100, "test": "wilcoxon", "p_against_random": q, "p_holm": q}
+        for method, value, q in (("a", mean, p), ("random", floor, np.nan))
+    ]
+    return pd.DataFrame(rows).assign(**tested)
+
+
+@pytest.mark.parametrize(
+    ("summary", "rating", "words"),
+    [
+        (_summary(0.9, 0.001), "good", "finds the tokens"),
+        (_summary(0.6, 0.001), "mixed", "finds some"),
+        (_summary(0.3, 0.001), "poor", "finds few"),
+        (_summary(0.85, 0.30, floor=0.84), "poor", "no better than a random order"),
+        (_summary(0.85, 0.01, floor=0.80), "poor", "finds few"),  # most tokens are marked: .85 is nothing
+        # a method that finds every token in ten texts is not called poor because thirty tests were made
+        (_summary(0.74, 0.16, p_against_random=0.006), "mixed", "more texts"),
+        (_summary(0.74, 0.16, p_against_random=0.2), "poor", "no better"),
+        (_summary(np.nan, np.nan), "unknown", "not compared with the known tokens"),
+    ],
+)
+def test_truth(summary: pd.DataFrame, rating: str, words: str) -> None:
+    (judged,) = judgements(summary)
+    assert (judged.method, judged.aspect, judged.rating) == ("a", "truth", rating)
+    assert words in judged.words
+    assert judgements(summary.assign(measure="auprc")) == (), "judged by average precision alone"

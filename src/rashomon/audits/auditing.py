@@ -1,7 +1,7 @@
 """The audit: every study that fits a model and its data, and a verdict on each method.
 
-Nothing here needs labels except what says so. A study that cannot be carried out on this model or these data is
-left out with the reason among the warnings.
+Which studies there are, how an audit runs each and what each needs, the studies say themselves; the audit only asks the
+registry. A study that cannot be carried out on this model or these data is left out with the reason among the warnings.
 """
 
 from __future__ import annotations
@@ -9,49 +9,53 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from rashomon.audits.record import Audit
-from rashomon.audits.trial import TRIAL, WITHOUT_TRAINING, attention_trial
+from rashomon.audits.record import Audit, ReportContent
 from rashomon.audits.verdicts import overall, verdicts
 from rashomon.data import Dataset, Example, words_of
-from rashomon.data.rationales import has_rationale, marks_of
-from rashomon.errors import UserError, unknown_name
+from rashomon.data.rationales import marks_of
+from rashomon.errors import DoesNotFit, UserError, cautions, unknown_name
+from rashomon.experiments.abilities import able_model
 from rashomon.experiments.context import Context
 from rashomon.experiments.subject import Subject
-from rashomon.experiments.testimony import METHODS, Ask, about_stored, answerable, background, draw
-from rashomon.explainers import Explanations, explain, make_explainer
+from rashomon.experiments.testimony import METHODS, Ask, answerable, background, draw
+from rashomon.explainers import explain, make_explainer
 from rashomon.models.base import Model
 from rashomon.models.label_names import in_model_labels
 from rashomon.progress import progress, silence
 from rashomon.runs.store import library_versions
 from rashomon.studies.agreement import Agreement, mean_by_example
-from rashomon.studies.base import Finding, Study, configuration_of
-from rashomon.studies.erasure import Erasure
-from rashomon.studies.necessity import Necessity, uniform_twin
-from rashomon.studies.noise_ceiling import NoiseCeiling, other_seeds
-from rashomon.studies.recovery import Recovery
+from rashomon.studies.base import Finding, Study, configuration_of, in_order
 
-REPEATED = 50  # texts explained again for the noise ceiling, which is a mean and needs no more
 TIMED_TEXTS = 8
 SLOW = 1.0  # seconds a text
-STUDIES = ("agreement", "noise-ceiling", "erasure", "recovery", "necessity", *TRIAL)
 
 
 @dataclass(frozen=True)
 class AuditSettings:
-    """What the audit looks at. Necessity trains the model twice for each of its seeds."""
+    """What the audit looks at."""
 
     subject: Subject = field(default_factory=Subject)
     methods: tuple[str, ...] = METHODS
     instances: int = 100
     split: str = "test"
-    necessity_seeds: tuple[int, ...] = (0, 1)  # the second is also the noise ceiling's other model
     without: tuple[str, ...] = ()  # studies to leave out
+
+    @property
+    def asked(self) -> Ask:
+        """What every study is asked."""
+        return Ask(self.subject, self.methods, self.instances, self.split)
 
 
 def run_audit(context: Context, settings: AuditSettings, command: str = "rashomon audit") -> Audit:
     """Carry out the studies that fit and judge every method by them."""
+    heard: list[str] = []
+    with cautions(heard):
+        audit = _audit(context, settings, command)
+    return replace(audit, warnings=tuple(dict.fromkeys((*heard, *audit.warnings))))
+
+
+def _audit(context: Context, settings: AuditSettings, command: str) -> Audit:
     started = time.monotonic()
     check_names(settings)
     data = context.dataset(settings.subject.dataset)
@@ -60,28 +64,28 @@ def run_audit(context: Context, settings: AuditSettings, command: str = "rashomo
     if settings.subject.checkpoint is None:  # one model for all studies, however each would train its own
         trained = replace(settings.subject, training=settings.subject.how_trained)
         settings = replace(settings, subject=trained)
-    _train_together(context, settings)
+    else:
+        data = in_model_labels(data, context.models(settings.subject)[0].model, warnings)
+    plan = _fitting(_plan(settings, warnings), able_model(context, settings.subject), data, warnings)
+    _train_together(context, settings.subject, plan)
     model = context.models(settings.subject)[0].model
-    if settings.subject.checkpoint is not None:
-        data = in_model_labels(data, model, warnings)
     seed = settings.subject.seeds[0]
     examples, behind = draw(data, settings.split, settings.instances, seed), background(data, seed)
     methods, _ = answerable(settings.methods, model)
-    # First, so that a setting that does not fit the model is told before hours of training.
+    # First, so that a setting that does not fit the texts is told before hours of training adversaries.
     told = context.explanations(model, examples, methods, seed=seed, background=behind)
-    findings = _carry_out(context, settings, _plan(settings, examples, model), warnings)
-    by_study = {finding.study: finding for finding in findings}
-    judged = verdicts(methods, by_study, measure_costs(model, examples, methods, behind))
+    findings = _carry_out(context, plan, warnings)
+    judged = verdicts(methods, findings, measure_costs(model, examples, methods, behind))
     kept = (warning for finding in findings for warning in finding.warnings)
     return Audit(
         title=f"{settings.subject.describe()} on {data.name}",
         model=describe_model(model, settings.subject),
         dataset=f"{data.name}: {len(examples)} of {len(data[settings.split])} texts of the {settings.split} split",
-        summary=overall(judged, by_study),
+        summary=overall(judged, findings),
         verdicts=judged,
         findings=tuple(findings),
         explanations=told,
-        example_agreement=_example_agreement(by_study),
+        example_agreement=_example_agreement(findings),
         gold_labels={e.id: data.labels[e.label] for e in examples if e.label is not None},
         rationales={e.id: marked for e in examples if (marked := _marked_spans(e))},
         warnings=tuple(dict.fromkeys((*warnings, *kept))),
@@ -96,9 +100,40 @@ def check_names(settings: AuditSettings) -> None:
     """Wrong names are told before any work is done."""
     for method in settings.methods:
         make_explainer(method)
+    known = [study.name for study in _all_studies(settings)]
     for name in settings.without:
-        if name not in STUDIES:
-            raise unknown_name("study of the audit", name, STUDIES)
+        if name not in known:
+            raise unknown_name("study of the audit", name, known)
+
+
+def _all_studies(settings: AuditSettings) -> list[Study]:
+    """Every registered study that is part of an audit, as it is run there."""
+    found = (kind.for_audit(settings.asked) for kind in in_order())
+    return [study for study in found if study is not None]
+
+
+def _plan(settings: AuditSettings, warnings: list[str]) -> list[Study]:
+    """Those that nobody wants left out."""
+    studies = _all_studies(settings)
+    warnings += [f"{s.name} was left out as asked." for s in studies if s.name in settings.without]
+    return [study for study in studies if study.name not in settings.without]
+
+
+def _fitting(plan: Sequence[Study], model: Model, data: Dataset, warnings: list[str]) -> list[Study]:
+    """Those that fit; of the others a word why not, the same word once."""
+    reasons: dict[str, list[str]] = {}
+    fitting = []
+    for study in plan:
+        reason = study.fits(model, data)
+        if reason is None:
+            fitting.append(study)
+        else:
+            reasons.setdefault(reason, []).append(study.name)
+    for reason, names in reasons.items():
+        warnings.append(f"{', '.join(names)} {'was' if len(names) == 1 else 'were'} left out: {reason}")
+    if not fitting:
+        raise UserError(f"No study fits this model and these data: {' '.join(warnings)}")
+    return fitting
 
 
 def _split(data: Dataset, wanted: str, warnings: list[str]) -> str:
@@ -111,57 +146,24 @@ def _split(data: Dataset, wanted: str, warnings: list[str]) -> str:
     return largest
 
 
-def _train_together(context: Context, settings: AuditSettings) -> None:
+def _train_together(context: Context, subject: Subject, plan: Sequence[Study]) -> None:
     """All models that the studies will ask for, side by side rather than one study after the other."""
-    subject = settings.subject
-    if subject.checkpoint is not None or not subject.model.is_builtin:
-        return  # of other models it is not known yet whether their attention can be tested
-    wanted = [subject]
-    if "noise-ceiling" not in settings.without:
-        wanted.append(replace(subject, seeds=other_seeds(subject.seeds)))
-    if "necessity" not in settings.without and subject.model.weights != "uniform":
-        several = replace(subject, seeds=settings.necessity_seeds)
-        wanted += [several, uniform_twin(several)]
-    context.train_all(wanted)
+    needed = [subject, *(needed for study in plan for needed in study.needed_models())]
+    context.train_all([each for each in needed if each.checkpoint is None])
 
 
-def _carry_out(
-    context: Context, settings: AuditSettings, plan: Mapping[str, Study], warnings: list[str]
-) -> list[Finding]:
+def _carry_out(context: Context, plan: Sequence[Study], warnings: list[str]) -> list[Finding]:
     findings: list[Finding] = []
     with progress("auditing", len(plan)) as advance:
-        for name, study in plan.items():
-            if name in settings.without:
-                warnings.append(f"{name} was left out as asked.")
-            else:
-                try:
-                    findings.append(study.run(context))
-                except UserError as error:
-                    warnings.append(f"{name} was left out: {error}")
-            advance(1, name)
+        for study in plan:
+            try:
+                findings.append(study.run(context))
+            except DoesNotFit as error:  # a full disk or a dead worker ends the audit
+                warnings.append(f"{study.name} was left out: {error}")
+            advance(1, study.name)
     if not findings:
-        raise UserError(f"No study fits this model and these data: {' '.join(warnings)}")
+        raise UserError(f"No study could be carried out: {' '.join(warnings)}")
     return findings
-
-
-def _plan(settings: AuditSettings, examples: tuple[Example, ...], model: Model) -> dict[str, Study]:
-    ask = Ask(settings.subject, settings.methods, settings.instances, settings.split)
-    plan: dict[str, Study] = {
-        "agreement": Agreement(ask),
-        "noise-ceiling": NoiseCeiling(ask, REPEATED),
-        "erasure": Erasure(ask),
-    }
-    if any(has_rationale(example) for example in examples):
-        plan["recovery"] = Recovery(ask)
-    trainable = settings.subject.checkpoint is None and "attention" in model.capabilities
-    if trainable and settings.subject.model.weights != "uniform":
-        plan["necessity"] = Necessity(
-            replace(settings.subject, seeds=settings.necessity_seeds), settings.split
-        )
-    if model.attention_parameters() and settings.subject.model.weights != "uniform":
-        trial = attention_trial(settings.subject, settings.instances, settings.split)
-        plan |= {name: study for name, study in trial.items() if trainable or name in WITHOUT_TRAINING}
-    return plan
 
 
 def measure_costs(
@@ -188,8 +190,10 @@ def describe_model(model: Model, subject: Subject) -> str:
     return f"{subject.describe()} ({size / 1e6:.1f} million parameters, {model.classes} classes)"
 
 
-def _example_agreement(findings: Mapping[str, Finding]) -> dict[str, float]:
-    return mean_by_example(findings["agreement"].tables["instances"]) if "agreement" in findings else {}
+def _example_agreement(findings: Sequence[Finding]) -> dict[str, float]:
+    """How far the methods agree on each example, where that was studied."""
+    tables = [finding.tables["instances"] for finding in findings if finding.study == Agreement.name]
+    return mean_by_example(tables[0]) if tables else {}
 
 
 def _marked_spans(example: Example) -> list[tuple[int, int, int]]:
@@ -202,36 +206,15 @@ def _marked_spans(example: Example) -> list[tuple[int, int, int]]:
     ]
 
 
-def _studied(study: Any, finding: Finding) -> tuple[str, str]:
-    """The model and the data of one study; those of stored explanations are what their file says."""
-    ask: Ask | None = getattr(study, "ask", None)
-    subject: Subject = ask.subject if ask is not None else study.subject
-    if ask is None or ask.stored is None:
-        models = getattr(study, "encoders", ()) or (subject.describe(),)
-        datasets = getattr(study, "datasets", ()) or (subject.dataset.name,)
-        return ", ".join(models), ", ".join(datasets)
-    model, texts = about_stored(ask.stored)
-    texts += f": {finding.tables['instances']['example'].nunique()} texts"
-    also_used = finding.configuration["ask"].get("subject", {})
-    if "dataset" in also_used:
-        texts += f", matched with {subject.dataset.name}"
-    return subject.describe() if "checkpoint" in also_used else model, texts
-
-
-def single_finding(study: Study, finding: Finding, command: str, seconds: float) -> Audit:
+def single_finding(study: Study, finding: Finding, command: str, seconds: float) -> ReportContent:
     """One study as a report of its own."""
-    model, dataset = _studied(study, finding)
-    return Audit(
+    model, dataset = study.about(finding)
+    return ReportContent(
         title=finding.question,
         model=model,
         dataset=dataset,
         summary=finding.verdict,
-        verdicts=(),
         findings=(finding,),
-        explanations=Explanations(),
-        example_agreement={},
-        gold_labels={},
-        rationales={},
         warnings=(),
         configuration=finding.configuration,
         versions=library_versions(),

@@ -1,4 +1,4 @@
-"""What an audit says: a judgement of every aspect of every method, and all that the report shows."""
+"""What a page shows: of any study, and what an audit adds to it."""
 
 from __future__ import annotations
 
@@ -7,17 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rashomon.explainers.collection import Explanations
-from rashomon.studies.base import Finding
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """One aspect of one method, in a few words and a number."""
-
-    aspect: str  # "agreement", "stability", "faithfulness", "truth", "cost"
-    rating: str  # "good", "mixed", "poor", "unknown": never shown by colour alone
-    words: str  # "agrees with the others as much as with itself"
-    number: str  # ".42 [.38, .46]"
+from rashomon.studies.base import Finding, Judgement
 
 
 @dataclass(frozen=True)
@@ -29,22 +19,28 @@ class MethodVerdict:
     judgements: tuple[Judgement, ...]
 
 
-@dataclass(frozen=True)
-class Audit:
-    """All that the report shows."""
+@dataclass(frozen=True, kw_only=True)
+class ReportContent:
+    """What every page has: one study's, or an audit's."""
 
     title: str
     model: str
     dataset: str
-    summary: str  # the answer to "can I trust these explanations?" in two or three sentences
-    verdicts: tuple[MethodVerdict, ...]
+    summary: str  # the answer in two or three sentences
     findings: tuple[Finding, ...]
-    explanations: Explanations  # of the examples that are shown
-    example_agreement: Mapping[str, float]  # example id -> mean Kendall tau over pairs of methods
-    gold_labels: Mapping[str, str]  # example id -> label, where known
-    rationales: Mapping[str, Sequence[tuple[int, int, int]]]  # example id -> (segment, start, end) characters
-    warnings: tuple[str, ...]
+    warnings: tuple[str, ...]  # those of the findings may be among them
     configuration: Mapping[str, Any]
     versions: Mapping[str, str]
     command: str  # how to reproduce it
     seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audit(ReportContent):
+    """A page that answers "can I trust these explanations?" method by method, and shows them on examples."""
+
+    verdicts: tuple[MethodVerdict, ...]
+    explanations: Explanations  # of the examples that are shown
+    example_agreement: Mapping[str, float]  # example id -> mean Kendall tau over pairs of methods
+    gold_labels: Mapping[str, str]  # example id -> label, where known
+    rationales: Mapping[str, Sequence[tuple[int, int, int]]]  # example id -> (segment, start, end) characters

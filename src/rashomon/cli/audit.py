@@ -11,7 +11,8 @@ import typer
 
 from rashomon.cli.groups import takes
 from rashomon.cli.options import DataOptions, Methods, ModelOptions, OutputOptions, StoreOptions, method_names
-from rashomon.cli.output import Printer, check_writable
+from rashomon.cli.output import Printer
+from rashomon.errors import UserError
 
 
 @takes
@@ -40,12 +41,17 @@ def command(
 
       rashomon audit --model ./my-checkpoint --data reviews.csv --text-column body --label-column stars
     """
+    from rashomon.runs.folders import check_folder
+
+    printer = Printer(output)
+    check_folder(out, "report")
+    if instances < 1:
+        raise UserError(f"--instances must be at least 1, not {instances}.")
     from rashomon.audits import AuditSettings, run_audit
     from rashomon.audits.auditing import check_names
     from rashomon.experiments.testimony import METHODS
     from rashomon.report import save_report
 
-    printer = Printer(output)
     subject = model.any_subject(data.spec(labelled=not model.checkpoint()))
     settings = AuditSettings(
         subject=subject,
@@ -55,11 +61,11 @@ def command(
         without=_names(without),
     )
     check_names(settings)
-    check_writable(out)
     audit = run_audit(store.context(), settings, command=shlex.join(["rashomon", *sys.argv[1:]]))
     files = save_report(audit, out)
     printer.plain(audit.summary)
     printer.table("Verdicts", ["method", "in a sentence"], [(v.method, v.sentence) for v in audit.verdicts])
+    printer.warnings(audit.warnings)
     printer.plain(f"The report is in {files.report.resolve()}")
     printer.document(
         {

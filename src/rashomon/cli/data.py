@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from rashomon.cli.groups import takes
 from rashomon.cli.options import DataOptions, OutputOptions, StoreOptions, with_dataset
 from rashomon.cli.output import Printer
+from rashomon.errors import UserError
 
 app = typer.Typer(help="Look at datasets.", no_args_is_help=True)
 
@@ -26,9 +26,15 @@ def show(
     output: OutputOptions,
 ) -> None:
     """Sizes, label balance, lengths and some rows of a dataset."""
+    printer = Printer(output)
+    if name is not None and not name.strip():
+        raise UserError("The name of the dataset is empty; `rashomon list datasets` shows the names.")
+    if rows < 0:
+        raise UserError(f"--rows cannot be negative, but is {rows}.")
+    import numpy as np
+
     from rashomon.data import words_of
 
-    printer = Printer(output)
     spec = (with_dataset(data, name) if name else data).spec(labelled=False)
     dataset = store.context().dataset(spec)
     summary: list[dict[str, Any]] = []
@@ -53,8 +59,7 @@ def show(
             for s in summary
         ],
     )
-    for note in dataset.notes:
-        printer.plain(f"note: {note}")
+    printer.warnings(dataset.notes)
     shown = [e for split in list(dataset)[:1] for e in dataset[split][:rows]]
     for example in shown:
         label = "" if example.label is None else f"[{dataset.labels[example.label]}] "

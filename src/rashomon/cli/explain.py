@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +12,7 @@ import typer
 
 from rashomon.cli.groups import takes
 from rashomon.cli.options import DataOptions, Methods, ModelOptions, OutputOptions, StoreOptions, method_names
-from rashomon.cli.output import Printer, check_writable
+from rashomon.cli.output import Printer
 from rashomon.errors import UserError
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from rashomon.explainers import Explanations
 
 FORMATS = (".parquet", ".html", ".json")
+TRAINED_ON = "the model was trained on this text"
 
 
 @takes
@@ -40,7 +43,8 @@ def command(
 ) -> None:
     """Explain predictions, one row a method, on the original text.
 
-    The model is trained on --dataset first when it is a name; a checkpoint folder is used as it is.
+    The model is trained first, on --dataset or --data, when it is a name; a checkpoint folder is used as it is.
+    With texts and --data the model is trained on the file and the texts are explained.
 
     Examples:
 
@@ -50,17 +54,17 @@ def command(
 
       rashomon explain --data questions.jsonl --model ./question-answerer --methods attention,lime
     """
-    from rashomon.experiments.testimony import answerable, background
-    from rashomon.explainers import DEFAULT_METHODS, explain, make_explainer
-    from rashomon.explainers.explaining import as_examples
-    from rashomon.training.train import default_training
-
     printer = Printer(output)
     _check_asked(texts, data)
     if limit < 1:
         raise UserError(f"--limit must be at least 1, not {limit}.")
     if out is not None:
         _check_format(out)
+    from rashomon.data.texts import as_examples
+    from rashomon.experiments.testimony import Testimony, answerable, background, warnings_of
+    from rashomon.explainers import DEFAULT_METHODS, explain, make_explainer
+    from rashomon.training.train import default_training
+
     context = store.context()
     chosen = list(method_names(methods))
     for name in chosen:
@@ -80,6 +84,8 @@ def command(
         space="probability" if probability else "logit",
         background=background(dataset, subject.seeds[0]) if dataset else (),
     )
+    if dataset is not None and subject.checkpoint is None:
+        told = _marked(told, examples, dataset)
     shown = told.words() if words else told
     if out is not None:
         _save(shown, out)
@@ -90,12 +96,12 @@ def command(
         for group in by_example(shown):
             printer.say(to_rich(group))
         printer.say(legend())
+    notes = dataset.notes if dataset is not None else ()
+    printer.warnings([*notes, *warnings_of([Testimony(subject.seeds[0], trained, tuple(examples), told)])])
     printer.document([item.to_dict() for item in shown])
 
 
 def _check_asked(texts: list[str] | None, data: DataOptions) -> None:
-    if texts and data.data is not None:
-        raise UserError("Give texts or --data FILE, not both.")
     if not texts and data.data is None and data.dataset is None:
         raise UserError("Give texts to explain, a file with --data, or a dataset with --dataset.")
     for position, text in enumerate(texts or []):
@@ -113,15 +119,31 @@ def _from_data(data: DataOptions, dataset: Dataset | None, limit: int) -> list[E
     return list(dataset["test"][:limit])
 
 
+def _marked(told: Explanations, examples: Sequence[Example], dataset: Dataset) -> Explanations:
+    """What a model was trained on it knows by heart, and its explanations may not hold for other texts."""
+    from rashomon.explainers import Explanations
+
+    seen = {(example.text, example.text_pair) for example in dataset.splits.get("train", ())}
+    ids = {example.id for example in examples if (example.text, example.text_pair) in seen}
+    return Explanations(
+        replace(item, warnings=(*item.warnings, TRAINED_ON)) if item.example_id in ids else item
+        for item in told
+    )
+
+
 def _check_format(out: Path) -> None:
+    from rashomon.runs.folders import check_writable
+
     if out.suffix not in FORMATS:
         raise UserError(f"{out} cannot be saved: its name must end in {', '.join(FORMATS)}.")
+    if out.is_dir():
+        raise UserError(f"{out} is a folder; give the name of a file.")
     check_writable(out.parent)
 
 
 def _save(told: Explanations, out: Path) -> None:
     from rashomon.explainers.display import to_html
-    from rashomon.runs.store import write_bytes
+    from rashomon.runs.files import write_bytes
 
     out.parent.mkdir(parents=True, exist_ok=True)
     if out.suffix == ".parquet":

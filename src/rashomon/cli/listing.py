@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING, Annotated, Any
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
 
@@ -11,11 +12,22 @@ from rashomon.cli.groups import takes
 from rashomon.cli.options import OutputOptions, StoreOptions
 from rashomon.cli.output import Printer
 from rashomon.errors import unknown_name
+from rashomon.registry import Registry
 
-if TYPE_CHECKING:
-    from rashomon.explainers import Explainer
-
-KINDS = ("datasets", "models", "explainers", "measures", "studies")
+# Where each registry lives, imported only when it is listed.
+HOMES = {
+    "datasets": "rashomon.data.catalogue",
+    "models": "rashomon.models.build",
+    "encoders": "rashomon.models.encoders",
+    "tasks": "rashomon.models.tasks",
+    "objectives": "rashomon.training.objectives",
+    "callbacks": "rashomon.training.callbacks",
+    "explainers": "rashomon.explainers.base",
+    "measures": "rashomon.measures.base",
+    "studies": "rashomon.studies.base",
+}
+KINDS = tuple(HOMES)
+IN_PARENTHESES = ("explainers", "objectives", "callbacks")  # their settings are written behind their names
 
 
 @takes
@@ -25,9 +37,10 @@ def command(
     store: StoreOptions,
     output: OutputOptions,
 ) -> None:
-    """List datasets, models, explainers, measures and studies.
+    """List everything that can be chosen by name.
 
-    In brackets: the settings of an explainer (written behind its name) and of a study (for --set).
+    In brackets: the settings of an explainer, an objective or a callback (written behind its name) and of a study
+    (for --set).
     Third-party packages add theirs through entry points (see CONTRIBUTING).
     """
     if kind is not None and kind not in KINDS:
@@ -42,33 +55,28 @@ def command(
 
 
 def _entries(kind: str, store: StoreOptions) -> list[tuple[str, str]]:
-    registry: Any
+    if kind == "models":
+        from rashomon.models import known_models
+
+        return known_models()
+    registry: Registry[Any] = getattr(import_module(HOMES[kind]), kind)
+    entries = [(entry.name, entry.summary + _settings(kind, entry.value)) for entry in registry]
     if kind == "datasets":
-        from rashomon.data import datasets as registry
         from rashomon.data import known_names
 
-        built_in = [(entry.name, entry.summary) for entry in registry]
         found = [name for name in known_names(store.data_dir) if name not in registry]
-        return built_in + [(name, "in the data folder") for name in found]
-    if kind == "models":
-        from rashomon.models import models as registry
-    elif kind == "explainers":
-        from rashomon.explainers import explainers
-
-        return [(entry.name, entry.summary + _settings(entry.value)) for entry in explainers]
-    elif kind == "measures":
-        from rashomon.measures import measures as registry
-    else:
-        from rashomon.studies import studies
-
-        named = [(e.name, e.summary, ", ".join(f.name for f in fields(e.value))) for e in studies]
-        return [(name, f"{summary} [{settings}]") for name, summary, settings in named]
-    return [(entry.name, entry.summary) for entry in registry]
+        entries += [(name, "in the data folder") for name in found]
+    return entries
 
 
-def _settings(kind: type[Explainer]) -> str:
-    """What can be written in parentheses behind an explainer's name, with the usual values."""
-    from rashomon.runs.by_name import written
+def _settings(kind: str, value: Any) -> str:
+    """What can be set, in brackets: with the usual values where it is written behind the name in parentheses."""
+    if kind == "studies":
+        return f" [{', '.join(field.name for field in fields(value))}]"
+    if kind not in IN_PARENTHESES:
+        return ""
+    from rashomon.runs.by_name import settings_of, written
 
-    told = [name if usual is None else written(name, usual) for name, usual in kind.settings().items()]
-    return f" [{', '.join(told)}]" if told else ""
+    usual = settings_of(value).items()
+    listed = [name if default is None else written(name, default) for name, default in usual]
+    return f" [{', '.join(listed)}]" if listed else ""

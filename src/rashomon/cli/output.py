@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
-import tempfile
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from rashomon.cli.options import OutputOptions
-from rashomon.errors import UserError
 from rashomon.progress import show_progress
+from rashomon.wording import plain_cell
 
 FOLDED = 24  # what a column of words needs at least
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # line breaks and tabs are harmless
 
 
 class Printer:
@@ -37,21 +38,35 @@ class Printer:
             self.console.print(*what)
 
     def plain(self, text: str) -> None:
-        """Text from outside, in which square brackets mean nothing."""
+        """Text from outside: square brackets mean nothing, and what would steer the terminal is shown instead."""
         if self.for_people:
-            self.console.print(text, markup=False, highlight=False)
+            self.console.print(harmless(text), markup=False, highlight=False)
 
-    def table(self, title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-        """As many of the columns as the screen is wide enough for, and the names of the others."""
+    def warnings(self, texts: Iterable[str]) -> None:
+        """What to be wary of, each thing once."""
+        for text in dict.fromkeys(texts):
+            self.plain(f"note: {text}")
+
+    def table(
+        self, title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], keep: int = 2
+    ) -> None:
+        """As many of the columns as the screen is wide enough for, and the names of the others.
+
+        The first ``keep`` are always there, the last of these unbroken: it is the figure that the table is about.
+        """
         if not self.for_people:
             return
-        cells = [[_cell(value) for value in row] for row in rows]
-        shown = _fitting(columns, cells, self.console.width)
-        table = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+        cells = [
+            [harmless(plain_cell(value, column)) for value, column in zip(row, columns, strict=True)]
+            for row in rows
+        ]
+        shown = _fitting(columns, cells, self.console.width, keep)
+        table = Table(title=Text(title), title_justify="left", title_style="bold", header_style="bold")
         for number, column in enumerate(columns[:shown]):
-            table.add_column(column, overflow="fold", justify="left" if number == 0 else "default")
+            figure = number == keep - 1 and max((len(row[number]) for row in cells), default=0) <= FOLDED
+            table.add_column(Text(column), overflow="fold", no_wrap=figure)
         for row in cells:
-            table.add_row(*row[:shown])
+            table.add_row(*map(Text, row[:shown]))
         self.console.print(table)
         if shown < len(columns):
             self.plain(f"Not shown, for want of width: {', '.join(columns[shown:])}.")
@@ -59,27 +74,27 @@ class Printer:
     def document(self, document: Any) -> None:
         """Print ``document`` when JSON was asked for."""
         if self.options.json:
-            sys.stdout.write(json.dumps(_finite(document), ensure_ascii=False, indent=2) + "\n")
+            escaped = not (sys.stdout.encoding or "").lower().startswith("utf")
+            sys.stdout.write(json.dumps(_finite(document), ensure_ascii=escaped, indent=2) + "\n")
 
 
-def _fitting(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> int:
+def harmless(text: str) -> str:
+    """Control characters as their escapes, so that a text from a file cannot clear the screen or worse."""
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def _fitting(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int, keep: int) -> int:
     """How many columns fit without folding numbers; long words are folded, so they need only so much."""
-    used = 1
-    for number, column in enumerate(columns):
-        longest = max([len(column), *(len(row[number]) for row in cells)])
-        used += min(longest, FOLDED) + 3
-        if used > width and number > 1:
-            return number
-    return len(columns)
+    return next(
+        (count for count in range(len(columns), keep, -1) if _width(columns[:count], cells, FOLDED) <= width),
+        min(keep, len(columns)),
+    )
 
 
-def _cell(value: object) -> str:
-    if isinstance(value, float):
-        if math.isnan(value):
-            return "undefined"
-        # Lambdas, learning rates and p-values of .0005 and .0008 are not both .001.
-        return f"{value:.3g}" if 0 < abs(value) < 0.01 else f"{value:.3f}"
-    return str(value).replace("[", "\\[")
+def _width(columns: Sequence[str], cells: Sequence[Sequence[str]], most: int | None = None) -> int:
+    """Of a table with borders, with columns of at most so many characters."""
+    longest = [max([len(name), *(len(row[n]) for row in cells)]) for n, name in enumerate(columns)]
+    return 1 + sum(min(each, most or each) + 3 for each in longest)
 
 
 def _finite(value: Any) -> Any:
@@ -91,13 +106,3 @@ def _finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_finite(item) for item in value]
     return value
-
-
-def check_writable(out: Path) -> None:
-    """Before hours of training rather than after. Nothing is made yet, in case the work fails."""
-    try:
-        there = next(path for path in (out, *out.absolute().parents) if path.exists())
-        with tempfile.TemporaryFile(dir=there):
-            pass
-    except OSError as error:
-        raise UserError(f"Cannot write to {out}: {error.strerror}.") from None

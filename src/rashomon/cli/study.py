@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import shlex
 import sys
 import time
@@ -12,26 +11,44 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
-from rashomon.cli.groups import takes
+from rashomon.cli.groups import takes, typed
 from rashomon.cli.options import (
     DataOptions,
     Methods,
     ModelOptions,
     OutputOptions,
     StoreOptions,
+    check_file,
     method_names,
-    typed,
 )
-from rashomon.cli.output import Printer, check_writable
+from rashomon.cli.output import Printer
+from rashomon.cli.study_help import print_settings
 from rashomon.errors import UserError
+from rashomon.wording import INTERVAL_COLUMNS, interval_column, with_interval
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from rashomon.studies import Finding, Study, Subject
 
+COUNTS = ("n", "undefined")
 MOST_ROWS = 40  # of the summary on the screen; files hold everything
+
+
+class StudyCommand(TyperCommand):
+    """``rashomon study NAME --help`` goes on with the settings of that study."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.meta["words"] = list(args)  # --help is answered before any argument is read
+        return super().parse_args(ctx, args)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        super().format_help(ctx, formatter)
+        words = [word for word in ctx.meta.get("words", ()) if not word.startswith("-")]
+        if words:
+            print_settings(words[0])
 
 
 @takes
@@ -73,12 +90,20 @@ def command(
 
       rashomon study erasure --model ./checkpoint --data reviews.csv --set 'fractions=[0.1, 0.2]'
     """
+    printer = Printer(output)
+    if config is not None:
+        check_file(config, "--config")
+        _check_alone(data, model, seeds)
+    if explanations is not None:
+        check_file(explanations, "--explanations")
+    if out is not None:
+        from rashomon.runs.folders import check_folder
+
+        check_folder(out, "report")
+    from rashomon.papers import with_published
     from rashomon.studies import studies
 
     kind = studies.get(name)
-    printer = Printer(output)
-    if config is not None:
-        _check_alone(data, model, seeds)
     study = _from_file(kind, config) if config is not None else _about(kind(), data, model, seeds)
     asked: dict[str, Any] = {
         "instances": instances,
@@ -89,33 +114,39 @@ def command(
         asked["methods"] = method_names(methods)
     study = _with_values(study, {key: value for key, value in asked.items() if value is not None})
     study = _with_settings(study, settings or [])
-    if out is not None:
-        check_writable(out)
     started = time.monotonic()
-    finding = study.run(store.context())
+    finding = with_published(study.run(store.context()))
     if out is not None:
         _save(study, finding, time.monotonic() - started, out, printer)
     printer.plain(finding.verdict)
     summary = _compact(finding.tables["summary"])
-    printer.table(finding.question, list(summary.columns), summary.head(MOST_ROWS).itertuples(index=False))
-    for warning in finding.warnings:
-        printer.plain(f"note: {warning}")
+    rows = summary.head(MOST_ROWS).itertuples(index=False)
+    printer.table(finding.question, list(summary.columns), rows, keep=_figure_column(summary) + 1)
+    printer.warnings(finding.warnings)
     _document(finding, printer)
 
 
 def _compact(summary: pd.DataFrame) -> pd.DataFrame:
-    """Mean and interval in one column, so that a summary fits a screen."""
-    if not {"mean", "low", "high"} <= set(summary.columns):
-        return summary
-    figures = [_figure(*row) for row in summary[["mean", "low", "high"]].itertuples(index=False)]
-    together = summary.assign(mean=figures).rename(columns={"mean": "mean [95 %]"})
-    return together.drop(columns=["low", "high", "std"], errors="ignore")
+    """Mean and interval in one column, right after the names; how many there were comes behind."""
+    from rashomon.drawing.tables import figure_first
+
+    if {"mean", "low", "high", "interval"} <= set(summary.columns):
+        rows = summary[["mean", "low", "high", "interval"]].to_dict("records")
+        figures = [with_interval({str(key): value for key, value in row.items()}, digits=3) for row in rows]
+        heading = interval_column(summary["interval"])
+        together = figure_first(summary).assign(mean=figures).rename(columns={"mean": heading})
+        return together.drop(columns=["low", "high", "interval", "std"], errors="ignore")
+    counts = [name for name in COUNTS if name in summary.columns]
+    return summary[[name for name in summary.columns if name not in counts] + counts]
 
 
-def _figure(mean: float, low: float, high: float) -> str:
-    if math.isnan(mean):
-        return "undefined"
-    return f"{mean:.3f}" if math.isnan(low) else f"{mean:.3f} [{low:.3f}, {high:.3f}]"
+def _figure_column(summary: pd.DataFrame) -> int:
+    """Which column the summary is about: the mean, else the first of measured numbers."""
+    figures = [number for number, name in enumerate(summary.columns) if name in INTERVAL_COLUMNS]
+    if figures:
+        return figures[0]
+    measured = [number for number, kind in enumerate(summary.dtypes) if kind.kind == "f"]
+    return measured[0] if measured else 1
 
 
 def _check_alone(data: DataOptions, model: ModelOptions, seeds: int | None) -> None:
@@ -133,11 +164,13 @@ def _from_file(kind: type[Study], config: Path) -> Study:
 
     try:
         values = tomllib.loads(config.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"There is no file {config}.") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{config} is not UTF-8 text, as TOML has to be.") from None
+    except OSError as error:
+        raise UserError(f"{config} cannot be read: {error.strerror}.") from None
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{config} is not valid TOML: {error}.") from None
-    subject = values.get("ask", values).get("subject", {})
+    subject = values.get("subject", {})
     if isinstance(subject.get("training"), dict):  # what is not said is as usual, as with --set
         model = from_plain(ModelSpec, subject.get("model", {}))
         subject["training"] = to_plain(kind().base_training(model)) | subject["training"]
@@ -150,7 +183,7 @@ def _has(study: Study, field: str) -> bool:
 
 def _about(study: Any, data: DataOptions, model: ModelOptions, seeds: int | None) -> Any:
     """The study of the asked model and texts; what was not said stays as the study has it."""
-    own: Subject = study.ask.subject if _has(study, "ask") else study.subject
+    own: Subject = study.subject
     dataset = data.spec(labelled=not model.checkpoint(), usual=own.dataset.name)
     if seeds is not None and seeds < 1:
         raise UserError(f"A study needs at least one seed, not {seeds}.")
@@ -159,8 +192,6 @@ def _about(study: Any, data: DataOptions, model: ModelOptions, seeds: int | None
     subject = model.any_subject(dataset, tuple(count), study.base_training)
     if seeds is not None and several is not None:
         study = replace(study, **{several: _so_many(getattr(study, several), seeds)})
-    if _has(study, "ask"):
-        return replace(study, ask=replace(study.ask, subject=subject))
     return replace(study, subject=subject)
 
 
@@ -172,12 +203,9 @@ def _so_many(known: tuple[int, ...], count: int) -> tuple[int, ...]:
 
 def _with_values(study: Any, values: dict[str, Any]) -> Any:
     for key, value in values.items():
-        if _has(study, "ask"):
-            study = replace(study, ask=replace(study.ask, **{key: value}))
-        elif _has(study, key):
-            study = replace(study, **{key: value})
-        else:
+        if not _has(study, key):
             raise UserError(f"The study {study.name} does not take {key!r}.")
+        study = replace(study, **{key: value})
     return study
 
 
@@ -210,9 +238,7 @@ def _bare_word(setting: str) -> dict[str, Any]:
 
 def _left_open(study: Any) -> dict[str, Any]:
     """What the study takes for settings that are None, with the training of its subject."""
-    own: Subject = study.ask.subject if _has(study, "ask") else study.subject
-    subject = {"subject": {"training": study.base_training(own.model)}}
-    return {**study.left_open(), **({"ask": subject} if _has(study, "ask") else subject)}
+    return {**study.left_open(), "subject": {"training": study.base_training(study.subject.model)}}
 
 
 def _merged(old: dict[str, Any], new: dict[str, Any], left_open: Any) -> dict[str, Any]:
@@ -243,6 +269,7 @@ def _document(finding: Finding, printer: Printer) -> None:
             "study": finding.study,
             "question": finding.question,
             "verdict": finding.verdict,
+            "judgements": plain(finding.judgements),
             "summary": plain(finding.tables["summary"].to_dict("records")),
             "warnings": list(finding.warnings),
             "configuration": plain(finding.configuration),

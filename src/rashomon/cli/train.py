@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rashomon.cli.groups import takes
 from rashomon.cli.options import DataOptions, ModelOptions, OutputOptions, StoreOptions
-from rashomon.cli.output import Printer, check_writable
+from rashomon.cli.output import Printer
+
+if TYPE_CHECKING:
+    from rashomon.training import Trained
 
 
 @takes
@@ -34,12 +38,13 @@ def command(
 
       rashomon train --data reviews.csv --text-column body --label-column stars --model minilm
     """
-    from rashomon.models.tasks import task_of
-    from rashomon.training.train import default_training
-
     printer = Printer(output)
     if out is not None:
-        check_writable(out)
+        from rashomon.runs.folders import check_folder
+
+        check_folder(out, "model")
+    from rashomon.training.train import default_training
+
     context = store.context()
     spec = data.spec()
     dataset = context.dataset(spec)
@@ -55,16 +60,32 @@ def command(
         printer.plain(
             f"seed {seed}: best epoch {done.history.best} of {len(done.history.records)}, kept in {folder}"
         )
-    figures = [*task_of(dataset).figures, "loss"]
+    figures = _figures(trained)
     printer.table(
         f"{subject.model.name} on {dataset.name}",
         ["seed", "split", *figures],
-        [[row["seed"], row["split"], *[row[figure] for figure in figures]] for row in rows],
+        [[row["seed"], row["split"], *[row.get(figure, math.nan) for figure in figures]] for row in rows],
+        keep=3,
     )
-    printer.document({"runs": [str(folder) for folder in folders], "scores": rows})
+    printer.warnings(dataset.notes)
+    folders_kept = [str(folder) for folder in folders]
+    printer.document({"runs": folders_kept, "scores": rows, "warnings": list(dataset.notes)})
+
+
+def _figures(trained: list[Trained]) -> list[str]:
+    """What the splits were scored by: first the figures of the task, then the loss and what the objective adds."""
+    scored = (figure for done in trained for scores in done.scores.values() for figure in scores)
+    return list(dict.fromkeys((*trained[0].model.task.figures, *scored)))
 
 
 def _copy(folders: list[Path], seeds: tuple[int, ...], out: Path) -> None:
-    for seed, folder in zip(seeds, folders, strict=True):
-        target = out if len(seeds) == 1 else out / f"seed-{seed}"
-        shutil.copytree(folder / "model", target, dirs_exist_ok=True)
+    from rashomon.runs.folders import WRITTEN, write_folder
+
+    def write(aside: Path) -> None:
+        for seed, folder in zip(seeds, folders, strict=True):
+            target = aside if len(seeds) == 1 else aside / f"seed-{seed}"
+            shutil.copytree(
+                folder / "model", target, dirs_exist_ok=True, ignore=shutil.ignore_patterns(WRITTEN)
+            )
+
+    write_folder(out, "model", write)

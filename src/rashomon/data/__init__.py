@@ -9,6 +9,7 @@ from rashomon.data.lexicon import Lexicon, load_lexicon
 from rashomon.data.planted import mock
 from rashomon.data.preprocess import apply_dataset_steps, apply_token_steps, parse_step, steps
 from rashomon.data.reviews import planted_reviews
+from rashomon.data.texts import Texts, as_examples
 from rashomon.data.tokens import Word, tokenise, words_of
 from rashomon.data.vectors import load_vectors
 from rashomon.data.vocabulary import Vocabulary
@@ -24,10 +25,12 @@ __all__ = [
     "Rows",
     "Span",
     "Split",
+    "Texts",
     "Vocabulary",
     "Word",
     "apply_dataset_steps",
     "apply_token_steps",
+    "as_examples",
     "collate",
     "datasets",
     "fingerprint",

@@ -19,7 +19,7 @@ from rashomon.data.reviews import planted_reviews
 from rashomon.errors import UserError, unknown_name
 from rashomon.registry import Registry
 
-datasets: Registry[Callable[..., Dataset]] = Registry("dataset")
+datasets: Registry[Callable[..., Dataset]] = Registry("dataset", "datasets")
 """Makers of built-in datasets: called with ``seed``, with ``lexicon`` if they take one, and with options."""
 
 datasets.register("planted-reviews")(planted_reviews)
@@ -50,10 +50,22 @@ def load_dataset(
     lexicon: Path | None = None,
     **options: object,
 ) -> Dataset:
-    """A dataset by name: built-in, then ``<data_dir or $RASHOMON_DATA>/<name>/<split>.jsonl[.gz]``, then hub.
+    """A dataset by name.
 
-    ``options`` go to the maker of a built-in dataset (``classes``, ``placement``, ...) or to the hub
-    (``config``, ``text``, ``pair``, ``label``); ``lexicon`` is a folder of word lists for the mock datasets.
+    Args:
+        name: a built-in dataset (``"planted-reviews"``, ``"mock-1"`` to ``"mock-5"``, ...), a folder
+            ``<name>/<split>.jsonl[.gz]`` in the data folder, or a dataset of the Hugging Face hub, in
+            this order.
+        data_dir: the data folder; by default ``$RASHOMON_DATA``.
+        seed: of built-in datasets, and of splits that have to be made.
+        lexicon: a folder of word lists for the mock datasets.
+        options: for built-in datasets ``classes``, ``placement``, ``strength``; for the hub ``config``, ``text``,
+            ``pair``, ``label``.
+
+    Returns:
+        The dataset; ``data["test"]`` are its examples.
+
+    The mock datasets with planted evidence are those of *AtteFa* (2023).
     """
     if name in datasets:
         return _make(name, data_dir, seed, lexicon, options)

@@ -62,7 +62,8 @@ def read_table(path: Path) -> Table:
         raise UserError(
             f"There is no file {path}." if not path.exists() else f"{path} is a folder, not a file."
         )
-    ending = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+    compressed = path.suffix.lower() == ".gz"
+    ending = (path.with_suffix("").suffix if compressed else path.suffix).lower()
     if ending == ".parquet":
         return _read_parquet(path)
     if ending not in _READERS:
@@ -79,7 +80,7 @@ def read_table(path: Path) -> Table:
 
 def _read_text(path: Path) -> str:
     try:
-        raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        raw = gzip.decompress(path.read_bytes()) if path.suffix.lower() == ".gz" else path.read_bytes()
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UserError(f"{path} is not UTF-8 text; save it in that encoding.") from error

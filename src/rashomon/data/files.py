@@ -10,7 +10,7 @@ import numpy as np
 
 from rashomon.data.columns import Columns, examples_from, is_question_answering
 from rashomon.data.example import Dataset, Split
-from rashomon.data.file_formats import read_table
+from rashomon.data.file_formats import Table, read_table
 from rashomon.data.splits import split_off, split_three
 from rashomon.errors import UserError
 
@@ -33,24 +33,66 @@ def read_examples(
 def load_file(
     path: Path | str, columns: Columns | None = None, seed: int = 0, require_labels: bool = True
 ) -> Dataset:
-    """One file split 80/10/10 by class and seed.
+    """A dataset from one file, split 80/10/10 by class and seed.
 
-    Where labels are not required, and are missing or all the same, every example is in the test split.
+    Args:
+        path: CSV, TSV or JSONL (each also gzipped), or Parquet.
+        columns: which column holds the text, the label and so on; by default ``text`` and ``label``.
+        seed: decides which examples go into which split. Equal texts stay on the same side.
+        require_labels: where labels are not required, and are missing or all the same, every example is in
+            the test split.
+
+    Returns:
+        The dataset; its notes say how it was split.
     """
     path = Path(path)
     table = read_table(path)
-    examples, labels = examples_from(table, columns, None, require_labels, prefix=_stem(path))
-    if not is_question_answering(table, columns or Columns()):
-        missing = sum(example.label is None for example in examples)
-        if not require_labels and (missing or len(labels) < 2):
-            note = (
-                f"{path.name} is all in the test split: {missing} of {len(examples)} examples have no label"
-            )
-            return Dataset(_stem(path), {"test": examples}, labels, (note,))
-        require_classes(labels, str(path))
-    splits = split_three(examples, labels, seed, str(path))
-    note = f"{path.name} split 80/10/10 by class with seed {seed}, equal texts on the same side"
-    return Dataset(_stem(path), splits, labels, (note,))
+    return dataset_of(table, _stem(path), columns, seed, require_labels=require_labels, title=path.name)
+
+
+def dataset_of(
+    table: Table,
+    name: str,
+    columns: Columns | None,
+    seed: int,
+    *,
+    labels: Sequence[str] | None = None,
+    require_labels: bool = True,
+    title: str | None = None,
+) -> Dataset:
+    """The rows of one table as a dataset in three splits; ``title`` is what its notes call the table."""
+    title = title or table.source
+    prefix = name if title != table.source else "row"
+    examples, names = examples_from(table, columns, labels, require_labels, prefix=prefix)
+    if is_question_answering(table, columns or Columns()):
+        return _split(examples, names, name, title, table.source, seed)
+    return split_of_examples(examples, names, name, title, seed, require_labels, table.source)
+
+
+def split_of_examples(
+    examples: Split,
+    labels: tuple[str, ...],
+    name: str,
+    title: str,
+    seed: int,
+    require_labels: bool,
+    source: str | None = None,
+) -> Dataset:
+    """Examples in three splits, or all in test where labels are not required and do not tell classes apart."""
+    missing = sum(example.label is None for example in examples)
+    if not require_labels and (missing or len(labels) < 2):
+        note = f"{title} is all in the test split: {missing} of {len(examples)} examples have no label"
+        return Dataset(name, {"test": examples}, labels, (note,))
+    require_classes(labels, source or title)
+    return _split(examples, labels, name, title, source or title, seed)
+
+
+def _split(
+    examples: Split, labels: tuple[str, ...], name: str, title: str, source: str, seed: int
+) -> Dataset:
+    splits = split_three(examples, labels, seed, source)
+    note = f"{title} split 80/10/10 by class with seed {seed}, equal texts on the same side"
+    return Dataset(name, splits, labels, (note,))
 
 
 def load_files(

@@ -36,7 +36,7 @@ class DatasetStep:
 
 Step = TokenStep | DatasetStep
 
-steps: Registry[Callable[[str, str], Step]] = Registry("preprocessing step")
+steps: Registry[Callable[[str, str], Step]] = Registry("preprocessing step", "steps")
 """Makers of steps: each takes the argument after the colon and the whole text of the step."""
 
 

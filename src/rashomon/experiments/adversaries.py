@@ -21,8 +21,8 @@ from rashomon.experiments.trials import StoredRows, Trial, instance_table
 from rashomon.models.base import Model, best_device
 from rashomon.models.build import build_model, is_pretrained, load_model
 from rashomon.models.model_spec import ModelSpec
+from rashomon.runs.files import read_parquet, write_parquet
 from rashomon.runs.specifications import Plain, content_hash
-from rashomon.runs.store import read_parquet, write_parquet
 from rashomon.training.adversarial import Adversary, Reading, distances
 from rashomon.training.callbacks import Callback, Listener, RowsOf, callbacks
 from rashomon.training.objectives import LOWER_IS_BETTER
@@ -43,7 +43,8 @@ INSTANCES = "instances.parquet"
 
 def usual_adversary(subject: Subject) -> TrainingSpec:
     """How adversaries of this subject are trained where nothing is said: from nothing, or as one fine-tunes."""
-    return ADVERSARY if subject.checkpoint is None and subject.model.is_builtin else FINE_TUNED_ADVERSARY
+    fine_tuned = subject.checkpoint is not None or is_pretrained(subject.model.name)
+    return FINE_TUNED_ADVERSARY if fine_tuned else ADVERSARY
 
 
 def adversary_training(trial: Trial, asked: TrainingSpec | None) -> TrainingSpec:
@@ -155,6 +156,11 @@ class Outcome:
         table = self.instances
         own, base = (table[column].value_counts(normalize=True).max() for column in ("class", "base_class"))
         return bool(own >= GIVEN_UP and base < CONSTANT_BASE)
+
+    @property
+    def was_cut_off(self) -> bool:
+        """Whether the kept epoch is the last that it was given, so that it might have gone on."""
+        return self.epoch >= self.member.training.epochs
 
     def model(self) -> Model:
         return load_model(self.folder / MODEL).to(best_device())

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from rashomon.experiments.figures import Distributions
-from rashomon.experiments.summaries import summary_row
+from rashomon.experiments.summaries import Row, summary_of
 
 EDGES = (0.25, 0.5, 0.75)
 BINS = ("0-.25", ".25-.5", ".5-.75", ".75-1")  # of the largest attention weight of a text
@@ -28,13 +28,12 @@ def by_bin(instances: pd.DataFrame, value: str) -> pd.DataFrame:
         in_bin = instances if name == "all" else instances[instances["bin"] == name]
         for label, group in (("all", in_bin), *in_bin.groupby("label_name", sort=True)):
             if len(group):
-                groups = [part[value].to_numpy() for _, part in group.groupby("seed")]
                 rows.append(
                     {
                         "max_attention": name,
                         "class": str(label),
                         "median": group[value].median(),
-                        **summary_row(groups),
+                        **summary_of(group, value),
                     }
                 )
     return pd.DataFrame(rows)
@@ -52,7 +51,7 @@ def bin_violins(
     return Distributions(title, groups, x_label, caption, span)
 
 
-def overall(table: pd.DataFrame) -> dict[str, float]:
+def overall(table: pd.DataFrame) -> Row:
     """The row of all texts."""
     row = table[(table["max_attention"] == "all") & (table["class"] == "all")].iloc[0]
     return {str(name): value for name, value in row.items()}

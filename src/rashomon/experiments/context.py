@@ -144,8 +144,8 @@ class Context:
         """Finished runs; the missing ones are made by the executor, and a lone one here with a progress bar."""
         missing = {}
         for specification, maker in zip(specifications, makers, strict=True):
-            path = self.store.path(specification, kind)
-            if not path.is_dir():
+            if not self.store.finished(specification, kind):
+                path = self.store.path(specification, kind)
                 missing[path] = partial(_make_in_store, self.store, specification, kind, maker)
         if len(missing) == 1:
             run_tasks(list(missing.values()), backend="serial")
@@ -178,7 +178,8 @@ class Context:
         by_method = [_method_key(explainer, seed) for explainer in asked]
         specs = [[texts | method for method in by_method] for texts in (common | b.key() for b in blocks)]
         paths = [[self.store.path(spec, "explanations") for spec in of_block] for of_block in specs]
-        missing = [[n for n, path in enumerate(of_block) if not path.is_dir()] for of_block in paths]
+        found = [[self.store.finished(spec, "explanations") for spec in of_block] for of_block in specs]
+        missing = [[n for n, there in enumerate(of_block) if not there] for of_block in found]
         ask = partial(explain, model, seed=seed, space=space, background=background)
         parts = sum(map(bool, missing))
         with progress(

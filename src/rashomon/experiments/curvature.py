@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from rashomon.data.batches import Batch, Rows
-from rashomon.errors import UserError
+from rashomon.errors import DoesNotFit, UserError
 from rashomon.measures.base import Floats
 from rashomon.models.base import Model, Output
 from rashomon.models.evaluator import Evaluator, collect
@@ -52,7 +52,7 @@ def gradient_norms(model: Model, rows: Rows, projections: int | None = None, see
     if projections is not None and projections != 0 and projections < 2:
         raise UserError(f"An estimate needs at least two projections, not {projections}; 0 is exact.")
     if "gradients" not in model.capabilities:
-        raise UserError("The model's output cannot be differentiated, so its curvature is unknown.")
+        raise DoesNotFit("The model's output cannot be differentiated, so its curvature is unknown.")
     width = _pooled_width(model, rows)
     exact = projections == 0 or (projections is None and width <= EXACT_UP_TO)
     count = width if exact else (projections or PROJECTIONS)

@@ -28,31 +28,36 @@ from rashomon.measures.divergence import tvd
 from rashomon.models.attention import softmax
 from rashomon.models.base import Model, Output, best_device
 from rashomon.models.build import load_model
-from rashomon.models.classifier import AttentionClassifier
 from rashomon.models.evaluator import collect, rows_of
-from rashomon.models.sequences import Layout
+from rashomon.runs.files import read_parquet, write_parquet
 from rashomon.runs.specifications import to_plain
-from rashomon.runs.store import read_parquet, write_parquet
 from rashomon.training.adversarial import attention_distance
 
 CHUNK = 128  # texts of one task
 TOKEN_BUDGET = 4096
+NUDGE = 1e-3
 
 
 @dataclass(frozen=True)
 class Search:
     """How the other attention is looked for; the defaults are Jain & Wallace's."""
 
-    starts: int = 5
-    steps: int = 500
-    learning_rate: float = 0.01
+    starts: int = 5  # random places to begin from
+    steps: int = 500  # of gradient descent
+    learning_rate: float = 0.01  # of the descent
     tolerance: float = 0.01  # largest change of the output (TVD; for two classes that of the probability)
     penalty: float = 500.0  # on what exceeds it
     noise: float = 3.0  # of the random starts, in logits
+    near_base: bool = (
+        False  # one start more, close to the model's own attention, from where the output is kept
+    )
 
     def __post_init__(self) -> None:
         if self.starts < 1 or self.steps < 1:
             raise UserError("The search for another attention needs at least one start and one step.")
+
+
+IN_AUDITS = Search(steps=200, near_base=True)
 
 
 def search_all(
@@ -76,7 +81,7 @@ def search_all(
 def _make_chunk(
     base: Path, examples: Sequence[Example], first: int, search: Search, seed: int, folder: Path
 ) -> None:
-    model = decodable(load_model(base).to(best_device()))
+    model = load_model(base).to(best_device())
     rows = rows_of(model, examples)
 
     def read(output: Output, batch: Batch, index: Tensor) -> dict[str, Tensor]:
@@ -87,15 +92,18 @@ def _make_chunk(
     write_parquet(folder / "found.parquet", with_ids(table, examples))
 
 
-def decodable(model: Model) -> AttentionClassifier:
-    """Refuses models whose output is not read from token vectors weighted by one attention."""
-    if not isinstance(model, AttentionClassifier):
-        raise UserError("This trial puts other weights on fixed token vectors: it needs a built-in model.")
-    return model
+def refusal(model: Model) -> str | None:
+    """Why other weights cannot be tried, of a model whose output is not read from token vectors by one attention."""
+    if "reweighting" not in model.capabilities:
+        return (
+            "This trial puts other weights on fixed token vectors, and this model has no attention layer "
+            "that its output alone is read from, as the built-in models have."
+        )
+    return None if model.attention_parameters() else "The attention is not learned: there is nothing to try."
 
 
 def other_attention(
-    model: AttentionClassifier,
+    model: Model,
     output: Output,
     batch: Batch,
     numbers: Sequence[int],
@@ -105,10 +113,17 @@ def other_attention(
     """The farthest attention of each text that keeps the output; ``numbers`` seed each text's own noise."""
     assert output.attention is not None
     hidden, attention = output.hidden.detach(), output.attention.detach()
-    sides = Layout(batch, model.pair).sides
+    sides = model.sides(batch)
     base = (attention / len(sides)).unsqueeze(1)  # [B, 1, heads, T]
     before = output.probabilities.detach().unsqueeze(1)
-    logits = _random_starts(batch, numbers, model.spec.heads, search, seed).requires_grad_()
+    logits = _random_starts(batch, numbers, attention.shape[1], search, seed)
+    if search.near_base:
+        smallest = torch.finfo(attention.dtype).tiny
+        own = (
+            attention.clamp_min(smallest).log() + NUDGE * logits[:, 0]
+        )  # exactly there the distance has no slope
+        logits = torch.cat((logits, own.unsqueeze(1)), 1)
+    logits = logits.requires_grad_()
     optimizer = torch.optim.Adam([logits], lr=search.learning_rate)
     best = torch.full(logits.shape[:2], -1.0, device=logits.device)
     best_change = torch.full_like(best, torch.nan)
@@ -148,13 +163,14 @@ def _apart(weights: Tensor) -> Tensor:
 
 
 def _farthest(best: Tensor, change: Tensor, before: Tensor, attention: Tensor) -> dict[str, Tensor]:
-    """Of every text the start that came farthest; NaN where none kept the output."""
+    """Of every text the start that came farthest; where none kept the output, the base itself, which does."""
     farthest = best.argmax(1, keepdim=True)
     jsd = best.gather(1, farthest).squeeze(1)
+    none = jsd < 0
     return {
         "base_class": before[:, 0].argmax(-1),
         "max_attention": max_attention(attention),
-        "jsd": jsd.masked_fill(jsd < 0, torch.nan),
-        "tvd": change.gather(1, farthest).squeeze(1),
+        "jsd": jsd.masked_fill(none, 0.0),
+        "tvd": change.gather(1, farthest).squeeze(1).masked_fill(none, 0.0),
         "starts_kept": (best >= 0).sum(1),
     }

@@ -63,6 +63,12 @@ class Subject:
     def how_trained(self) -> TrainingSpec:
         return self.training or default_training(self.model)
 
+    @property
+    def with_another_seed(self) -> Subject:
+        """For every model another one: the subject's next, so that nothing is trained needlessly; for one, one more."""
+        seeds = self.seeds
+        return replace(self, seeds=(*seeds[1:], seeds[0]) if len(seeds) > 1 else (seeds[0] + 1,))
+
     def with_model(self, **changes: object) -> Subject:
         return replace(self, model=replace(self.model, **changes))  # type: ignore[arg-type]
 

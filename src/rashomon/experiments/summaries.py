@@ -2,96 +2,108 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import math
+from collections.abc import Collection, Hashable, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from rashomon.errors import UserError
 from rashomon.experiments.figures import Distributions
 from rashomon.measures import measures
 from rashomon.measures.base import Family, family_of
+from rashomon.measures.intervals import Summary, summarise_seed_columns, summarise_seeds
 from rashomon.measures.significance import (
     Alternative,
     Comparison,
     hierarchical_test,
     holm_bonferroni,
-    summarise_seed_columns,
-    summarise_seeds,
     wilcoxon_test,
 )
 
 FLOOR = "random"
+ANYWHERE = (-math.inf, math.inf)
 Row = dict[str, Any]
 
 
-def summary_row(groups: Sequence[np.ndarray]) -> dict[str, float]:
-    """n, undefined, mean, spread and interval over instances (and seeds, when there are several)."""
-    summary = summarise_seeds(groups)
-    std = float(np.nanstd(np.concatenate(groups), ddof=1)) if summary.n > 1 else float("nan")
-    return {
-        "n": summary.n,
-        "undefined": summary.undefined,
-        "mean": summary.mean,
-        "std": std,
-        "low": summary.low,
-        "high": summary.high,
-    }
+def summary_row(
+    groups: Sequence[ArrayLike],
+    texts: Sequence[Sequence[Hashable]] | None = None,
+    bounds: tuple[float, float] = ANYWHERE,
+) -> Row:
+    """n, undefined, mean, spread and interval over the values of several seeds, one group a seed.
+
+    ``texts`` names the text of every value, so that what seeds share is not counted as often as there are seeds;
+    without it no two values are of the same text. No interval goes beyond ``bounds``.
+    """
+    return _row(summarise_seeds(groups, texts).within(*bounds))
+
+
+def summary_of(instances: pd.DataFrame, value: str, bounds: tuple[float, float] = ANYWHERE) -> Row:
+    """`summary_row` of a column of a table with a row for every ``seed`` and ``example``."""
+    parts = [part for _, part in instances.groupby("seed", sort=False)]
+    texts = [part["example"].tolist() for part in parts]
+    return summary_row([part[value].to_numpy(dtype=np.float64) for part in parts], texts, bounds)
+
+
+def _row(summary: Summary) -> Row:
+    row = asdict(summary)
+    kind = row.pop("kind")
+    return {**row, "interval": kind}
 
 
 def summarise_by(instances: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """One row per combination of ``keys``, over the ``value`` of instances and seeds.
-
-    The texts are drawn once for all rows, which makes hundreds of rows as quick as one.
-    """
+    """One row per combination of ``keys``, over the ``value`` of seeds and texts, all rows at once."""
     grouped = instances.groupby(list(keys), sort=False)
-    columns, values = grouped.ngroup().to_numpy(), instances["value"].to_numpy(dtype=np.float64)
-    tables = []
-    for where in instances.groupby("seed").indices.values():
-        rows, texts = pd.factorize(instances["example"].to_numpy()[where])
-        table = np.full((len(texts), grouped.ngroups), np.nan)
-        table[rows, columns[where]] = values[where]
-        tables.append(table)
+    seeds, known_seeds = pd.factorize(instances["seed"].to_numpy())
+    texts, known_texts = pd.factorize(instances["example"].to_numpy())
+    table = np.full((len(known_seeds), len(known_texts), grouped.ngroups), np.nan)
+    table[seeds, texts, grouped.ngroup().to_numpy()] = instances["value"].to_numpy(dtype=np.float64)
     described = []
-    for summary, (names, group) in zip(summarise_seed_columns(tables), grouped["value"], strict=True):
-        own = group[np.isfinite(group)]
-        described.append(
-            dict(zip(keys, names, strict=True))
-            | {
-                "n": summary.n,
-                "undefined": len(group) - summary.n,
-                "mean": summary.mean,
-                "std": float(np.std(own, ddof=1)) if len(own) > 1 else np.nan,
-                "low": summary.low,
-                "high": summary.high,
-            }
-        )
+    for summary, (names, group) in zip(summarise_seed_columns(table), grouped["value"], strict=True):
+        named = dict(zip(keys, names, strict=True))
+        known = replace(summary, undefined=len(group) - summary.n)  # a text that it lacks is not undefined
+        described.append(named | _row(known.within(*_bounds(named.get("measure")))))
     return pd.DataFrame(described)
 
 
+def _bounds(measure: object) -> tuple[float, float]:
+    if not isinstance(measure, str) or measure not in measures:
+        return ANYWHERE
+    known = measures.get(measure)
+    return known.low, known.high
+
+
 def against_floor(
-    instances: pd.DataFrame, controls: Collection[str] = (FLOOR,), lower_is_better: Collection[str] = ()
+    instances: pd.DataFrame,
+    controls: Collection[str] = (FLOOR,),
+    lower_is_better: Collection[str] = (),
+    by: Sequence[str] = ("measure",),
 ) -> pd.DataFrame:
     """Figures by measure and method, each method tested against the random control on the same texts.
 
-    One-sided tests, Holm-adjusted over the family of methods and measures: Wilcoxon's signed-rank test over the texts
-    of one seed; of several seeds the hierarchical test, since texts of one seed share its luck. ``test`` says which.
-    A method that equals the control on every text does not beat it (p = 1); without a control there is no test (NaN).
+    Where ``by`` names more than the measure, all of it is told apart. One-sided tests, Holm-adjusted over the whole
+    table: Wilcoxon's signed-rank test over the texts of one seed; of several seeds the hierarchical test, since texts
+    of one seed share its luck. ``test`` says which. A method that equals the control on every text does not beat it
+    (p = 1); without a control there is no test (NaN).
     """
-    summary = summarise_by(instances, ["measure", "method"])
+    keys = [*by, "method"]
+    summary = summarise_by(instances, keys)
     by_text = {
         names: group.set_index(["seed", "example"])["value"]
-        for names, group in instances.groupby(["measure", "method"], sort=False)
+        for names, group in instances.groupby(keys, sort=False)
     }
     tests, p_values = [], []
-    for measure, method in zip(summary["measure"], summary["method"], strict=True):
-        floor = by_text.get((measure, FLOOR))
+    for *context, method in summary[keys].itertuples(index=False, name=None):
+        measure, floor = context[list(by).index("measure")], by_text.get((*context, FLOOR))
         if method in controls or floor is None:
             tests.append("none")
             p_values.append(np.nan)
             continue
-        difference = (by_text[(measure, method)] - floor).dropna()
+        difference = (by_text[(*context, method)] - floor).dropna()
         tested = _paired_test(difference, "less" if measure in lower_is_better else "greater")
         tests.append(tested.test)
         p_values.append(1.0 if len(difference) and (difference == 0).all() else tested.p)
@@ -100,9 +112,10 @@ def against_floor(
 
 def _paired_test(difference: pd.Series[float], side: Alternative) -> Comparison:
     """``difference`` by seed and text."""
-    groups = [group.to_numpy() for _, group in difference.groupby(level="seed")]
+    groups = [group for _, group in difference.groupby(level="seed")]
     if len(groups) > 1:
-        return hierarchical_test(groups, side)
+        texts = [group.index.get_level_values("example").tolist() for group in groups]
+        return hierarchical_test([group.to_numpy() for group in groups], side, texts)
     values = difference.to_numpy()
     return wilcoxon_test(values, np.zeros_like(values), side)
 
@@ -112,20 +125,6 @@ def ranked_rows(table: pd.DataFrame, defined: bool = True) -> list[Row]:
     rows = table.sort_values("mean").to_dict("records")
     named = [{str(key): value for key, value in row.items()} for row in rows]
     return [row for row in named if not defined or row["mean"] == row["mean"]]
-
-
-def number(row: Row) -> str:
-    """``0.42 [0.38, 0.46]``; without an interval where one value has none."""
-    if row["mean"] != row["mean"]:
-        return "undefined"
-    if row["low"] != row["low"]:
-        return f"{row['mean']:.2f}"
-    return f"{row['mean']:.2f} [{row['low']:.2f}, {row['high']:.2f}]"
-
-
-def capitalised(text: str) -> str:
-    """For the start of a sentence; names such as ``myIG`` keep their other letters."""
-    return text[:1].upper() + text[1:]
 
 
 def headline(wanted: str, names: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from rashomon.data import Dataset, Example
-from rashomon.errors import UserError
+from rashomon.errors import DoesNotFit, UserError
 from rashomon.experiments.context import Context
 from rashomon.experiments.subject import Subject
 from rashomon.explainers import Explanation, Explanations, find_explainer, make_explainer
@@ -98,7 +98,7 @@ def _testimony(
     examples = draw(data, ask.split, ask.instances, seed)
     methods, left_out = answerable([*ask.methods, *extra], trained.model)
     if not methods:
-        raise UserError(f"No method can explain this model: {'; '.join(left_out)}.")
+        raise DoesNotFit(f"No method can explain this model: {'; '.join(left_out)}.")
     behind = background(data, seed)
     told = context.explanations(trained.model, examples, methods, seed=seed + seed_shift, background=behind)
     return Testimony(seed, trained.model, examples, told, (*notes, *left_out), behind)
@@ -183,7 +183,7 @@ def draw(data: Dataset, split: str, count: int, seed: int) -> tuple[Example, ...
     """``count`` texts of a split (all when there are fewer), drawn with the seed, in their own order."""
     examples = data[split]
     if not examples:
-        raise UserError(f"The {split} split of {data.name} is empty, so there is nothing to explain.")
+        raise DoesNotFit(f"The {split} split of {data.name} is empty, so there is nothing to explain.")
     if count < 1:
         raise UserError(f"At least one text must be explained, not {count}.")
     name, times = Counter(example.id for example in examples).most_common(1)[0]

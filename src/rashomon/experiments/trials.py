@@ -20,15 +20,16 @@ from torch import Tensor
 from rashomon.data import Dataset, Example
 from rashomon.data.batches import FIELDS, Batch, Encoding, Rows
 from rashomon.data.rationales import marks_of, marks_of_tokens
-from rashomon.errors import UserError
+from rashomon.errors import DoesNotFit
 from rashomon.experiments.context import Context
 from rashomon.experiments.subject import GIVEN, DatasetSpec, Subject
+from rashomon.measures.divergence import mean_pairwise_jsd
 from rashomon.models.base import Model, best_device
 from rashomon.models.build import load_model
 from rashomon.models.evaluator import rows_of
 from rashomon.models.tasks import LABEL, class_scores
+from rashomon.runs.files import read_json, read_tensors, write_json, write_tensors
 from rashomon.runs.specifications import Plain
-from rashomon.runs.store import read_json, read_tensors, write_json, write_tensors
 from rashomon.training.adversarial import (
     ATTENTION,
     PER_TOKEN,
@@ -114,7 +115,7 @@ def prepare(context: Context, subjects: Sequence[Subject], reading: Reading | No
     """Base models (each subject's first seed) and their outputs; what is missing is made side by side."""
     for subject in subjects:
         if subject.checkpoint is None and subject.model.weights not in LEARNED:
-            raise UserError(
+            raise DoesNotFit(
                 f"The attention is {subject.model.weights}, not learned: there is nothing to try."
             )
     bases = base_folders(context, subjects)
@@ -169,7 +170,7 @@ class _Preparation:
         on_evidence: dict[str, float] = {}
         for split in SPLITS:
             if not self.data[split]:
-                raise UserError(
+                raise DoesNotFit(
                     f"The {split} split of {self.data.name} is empty; a trial of attention needs it."
                 )
             encodings = model.encode(self.data[split])
@@ -210,12 +211,22 @@ def other_models(context: Context, trial: Trial, seeds: tuple[int, ...]) -> pd.D
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
+def pairwise_distance(context: Context, trial: Trial, seeds: tuple[int, ...]) -> np.ndarray:
+    """Each test text's mean JSD between every two of the base and the models of other seeds ``[N]``."""
+    further = tuple(seed for seed in dict.fromkeys(seeds) if seed != trial.subject.seeds[0])
+    attentions = [trial.rows("test").whole.extras[ATTENTION].cpu()]
+    for trained in context.trained([replace(trial.subject, seeds=further)])[0]:
+        rows = rows_of(trained.model, trial.data["test"])
+        attentions.append(outputs_of(trained.model, rows, trial.reading).attention)
+    return np.asarray(mean_pairwise_jsd(attentions)[0].double().numpy())
+
+
 def against_base(trial: Trial, model: Model, split: str = "test") -> pd.DataFrame:
     """Another model of the same texts (another seed, uniform weights) set against the base, text by text."""
     rows = trial.rows(split)
     own = rows_of(model, trial.data[split])
     if not torch.equal(own.whole.mask, rows.whole.mask):
-        raise UserError(
+        raise DoesNotFit(
             "The models cut the texts into different tokens, so their attentions cannot be compared."
         )
     base = {name: rows.whole.extras[name] for name in (PROBABILITIES, ATTENTION)}

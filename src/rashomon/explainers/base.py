@@ -39,6 +39,8 @@ class Scores:
     values: Floats
     gap: float | None = None  # how far the scores are from adding up, relative to what they should add up to
     warnings: tuple[str, ...] = ()
+    spread: Floats | None = None  # standard error of each value, for methods that sample
+    used: int | None = None  # how many samples
 
 
 @dataclass(frozen=True)
@@ -117,11 +119,20 @@ class Explainer(ABC):
         return "; ".join(reasons.get(need, f"the model lacks {need}") for need in missing) or None
 
 
-explainers: Registry[type[Explainer]] = Registry("explainer")
+explainers: Registry[type[Explainer]] = Registry("explainer", "explainers", "rashomon.explainers")
 
 
 def make_explainer(method: str | Explainer, **settings: Any) -> Explainer:
-    """An explainer by name, with settings other than the usual ones: ``"lime(samples=500, perturbation=mask)"``."""
+    """An explainer by name.
+
+    Args:
+        method: a name, with settings in parentheses if any: ``"lime(samples=500, perturbation=mask)"``. An explainer
+            is returned as it is.
+        settings: the same by keyword: ``make_explainer("lime", samples=500)``.
+
+    Returns:
+        The explainer, for ``explain``; its ``label`` is the name it goes by in tables.
+    """
     return method if isinstance(method, Explainer) else make_by_name(explainers, method, **settings)
 
 

@@ -7,9 +7,9 @@ can read it; a file is written aside and renamed into place.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any, overload
 
@@ -24,6 +24,7 @@ from rich.text import Text
 from rashomon.errors import UserError, unknown_name
 from rashomon.explainers.display import by_example, legend, to_html_fragment, to_rich
 from rashomon.explainers.record import UNKNOWN_TARGET, Explanation, Floats, Merge, merge_words
+from rashomon.runs.files import write_bytes, written_or_told
 
 SHOWN = 10  # examples shown by a notebook or a terminal that was only asked for "the explanations"
 SCHEMA_VERSION = "2"
@@ -38,6 +39,7 @@ _SCHEMA = pa.schema(
         *(pa.field(name, pa.list_(kind), nullable=False) for name, kind in _ARRAYS.items()),
         pa.field("special", pa.list_(pa.bool_()), nullable=False),
         pa.field("scores", pa.list_(pa.float64()), nullable=False),
+        pa.field("spread", pa.list_(pa.float64())),
         pa.field("method", pa.string(), nullable=False),
         pa.field("configuration", pa.string(), nullable=False),
         pa.field("seed", pa.int64()),
@@ -68,7 +70,11 @@ class Aligned:
 
 
 class Explanations(Sequence[Explanation]):
-    """An immutable sequence of explanations, of any number of examples by any number of methods."""
+    """An immutable sequence of explanations, of any number of examples by any number of methods.
+
+    It slices, filters (``by_method``, ``of``, ``where``), adds up (``+``), merges sub-words (``words``), saves to and
+    loads from Parquet, converts to pandas, and shows itself in a notebook and, through rich, in a terminal.
+    """
 
     __slots__ = ("_items",)
 
@@ -213,17 +219,11 @@ class Explanations(Sequence[Explanation]):
     def save(self, path: str | Path) -> None:
         """Write a Parquet file, one row per explanation; either whole or not at all."""
         path = Path(path)
-        aside = path.with_name(f".{path.name}.{os.getpid()}.part")
-        try:
+        buffer = BytesIO()
+        pq.write_table(_table(self._items), buffer, compression="zstd")
+        with written_or_told(f"The explanations cannot be written to {path}"):
             path.parent.mkdir(parents=True, exist_ok=True)
-            pq.write_table(_table(self._items), aside, compression="zstd")
-            os.replace(aside, path)
-        except OSError as error:
-            raise UserError(
-                f"The explanations cannot be written to {path}: {error.strerror or error}."
-            ) from error
-        finally:
-            aside.unlink(missing_ok=True)
+            write_bytes(path, buffer.getvalue())
 
     @classmethod
     def load(cls, path: str | Path) -> Explanations:

@@ -134,18 +134,18 @@ def to_rich(explanations: Iterable[Explanation], dark: bool | None = None) -> Re
     palette = DARK if (_terminal_is_dark() if dark is None else dark) else LIGHT
     blocks: list[RenderableType] = []
     for group in by_example(explanations):
-        blocks.append(Text.assemble((_printable(prediction(group[0])), "bold"), end="\n"))
+        blocks.append(Text.assemble((printable(prediction(group[0])), "bold"), end="\n"))
         table = Table(box=None, show_header=False, padding=(0, 2, 1, 0))
         table.add_column(no_wrap=True)
         table.add_column(ratio=1, overflow="fold")
         for item in group:
-            name = Text.assemble(_printable(item.method))
+            name = Text.assemble(printable(item.method))
             for note in _notes(item, group):
-                name.append(f"\n{_printable(note)}", style="dim")
+                name.append(f"\n{printable(note)}", style="dim")
             table.add_row(name, _rich_cell(item, palette))
         blocks.append(table)
         for warning, methods in _warnings(group):
-            line = Text.assemble(("! ", "bold"), _printable(f"{', '.join(methods)}: {warning}"))
+            line = Text.assemble(("! ", "bold"), printable(f"{', '.join(methods)}: {warning}"))
             blocks.append(Padding(line, (0, 0, 1, 0)))
     return Group(*blocks) if blocks else Text("No explanations.")
 
@@ -232,9 +232,9 @@ def _rich_cell(item: Explanation, palette: tuple[RGB, RGB, RGB, RGB]) -> Text:
         if label:
             cell.append(f"{label}: ", style="dim")
         for piece in pieces(item, segment):
-            cell.append(_printable(piece.text), style=_style(piece.strength, piece.top, palette))
+            cell.append(printable(piece.text), style=_style(piece.strength, piece.top, palette))
         cell.append("\n")
-    told = ", ".join(f"{_printable(token)} {score:+.3g}" for token, score in strongest(item))
+    told = ", ".join(f"{printable(token)} {score:+.3g}" for token, score in strongest(item))
     cell.append(told or "nothing speaks for or against", style="dim")
     return cell
 
@@ -265,7 +265,8 @@ _CONTROL = {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\n\
 _CONTROL |= {ord("\r"): ord(" "), 0x7F: 0x2421} | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
+    """The text without anything that a terminal would obey."""
     return text.translate(_CONTROL)
 
 

@@ -12,19 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rashomon.data.batches import Bools, Encoding, Ints
 from rashomon.errors import unknown_name
-from rashomon.explainers.perturbed_rows import Table
+from rashomon.explainers.perturbed_rows import Perturbation, Table, perturbed
 from rashomon.models.base import Output
 from rashomon.models.evaluator import Evaluator
 from rashomon.progress import progress
 
-Perturbation = Literal["remove", "mask", "pad"]
 Floats = NDArray[np.float64]
 T = TypeVar("T")
 
@@ -116,15 +115,9 @@ class Engine(Evaluator):
             kept[end - len(rows) : end, : rows.shape[1]] = rows
         shortened = how == "remove" and "removal" in self.model.capabilities
         lengths = np.maximum(kept.sum(1), 1) if shortened else table.lengths[which]
-        hidden_id = self.model.mask_id if how == "mask" else self.model.pad_id
 
         def work(index: Ints) -> Sequence[Floats]:
-            if how != "remove":
-                batch = table.replaced(which[index], kept[index], hidden_id)
-            elif shortened:
-                batch = table.removed(which[index], kept[index])
-            else:
-                batch = table.masked(which[index], kept[index])
+            batch = perturbed(table, self.model, which[index], kept[index], how)
             logits = self.model(batch.to(self.model.device)).logits.double().cpu().numpy()
             if not self.model.task.per_token:
                 return list(logits)

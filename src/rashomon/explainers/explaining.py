@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from importlib.metadata import version
 
 import numpy as np
@@ -11,12 +12,22 @@ from numpy.typing import NDArray
 
 from rashomon.data.batches import Encoding
 from rashomon.data.example import Example
-from rashomon.errors import UserError
-from rashomon.explainers.base import Explainer, Floats, Job, Scores, make_explainer
+from rashomon.data.texts import Texts, as_examples
+from rashomon.explainers.base import Explainer, Floats, Job, Scores
 from rashomon.explainers.collection import Explanations
 from rashomon.explainers.engine import Engine
 from rashomon.explainers.record import UNKNOWN_TARGET, Explanation
+from rashomon.explainers.request import (
+    Method,
+    Target,
+    check_count,
+    check_space,
+    check_targets,
+    chosen_explainers,
+    chosen_targets,
+)
 from rashomon.models.base import Model
+from rashomon.models.given import require_model
 from rashomon.models.tasks import Space
 from rashomon.progress import progress
 
@@ -37,30 +48,44 @@ FIRST = ("layer-conductance",)
 
 def explain(
     model: Model,
-    examples: Sequence[Example | str],
-    methods: Iterable[str | Explainer] = DEFAULT_METHODS,
+    examples: Texts,
+    methods: Method | Iterable[Method] = DEFAULT_METHODS,
     *,
     seed: int = 0,
     space: Space = "logit",
-    targets: Sequence[int] | None = None,
-    background: Sequence[Example] = (),
+    targets: Target | Sequence[Target] | None = None,
+    background: Texts = (),
     token_budget: int = 4096,
 ) -> Explanations:
-    """Explain a model's predictions (or the classes in ``targets``) by every method.
+    """Explain what a model predicts, by every method.
 
-    ``background`` are training examples for the methods that average over references.
+    Args:
+        model: any model; a Hugging Face network in memory becomes one by ``wrap``.
+        examples: a text, a list of texts, ``(text, text)`` pairs, dicts or examples, a pandas Series of
+            texts, or a frame with a column ``text`` (and ``text_pair``).
+        methods: names with settings such as ``"lime(samples=500)"``, explainers, or their classes; one or many.
+        seed: of the methods that draw at random.
+        space: what is explained, the ``logit`` or the ``probability`` of a class.
+        targets: the classes to explain, by number or name, one for each example or one for all; of spans the
+            first and the last token. By default what the model predicts.
+        background: training examples, for the methods that average over references.
+        token_budget: how many tokens go through the model at once.
+
+    Returns:
+        One record for each method and example, method by method.
     """
-    asked = [make_explainer(method).suited(model) for method in methods]
-    for explainer in asked:
-        if reason := explainer.refusal(model):
-            raise UserError(f"{explainer.label} cannot explain this model: {reason}.")
+    require_model(model)
+    asked = chosen_explainers(model, methods)
+    check_space(space)
+    check_count("A seed", seed, 0)
+    check_count("A token budget", token_budget, 1)
     given = as_examples(examples)
-    _check(model, given, seed, targets)
+    wanted = chosen_targets(model, targets, len(given))
     encodings = model.encode(given)
-    for target, encoding in zip(targets or (), encodings, strict=False):
-        model.task.check_target(target, model.classes, encoding)
+    check_targets(model, wanted, encodings)
     engine = Engine(model, token_budget)
-    behind = model.encode(background) if background else []
+    references = as_examples(background)
+    behind = model.encode(references) if references else []
     records: list[list[Explanation]] = [[] for _ in asked]
     about = _About(model)
     # Who computes what others can reuse goes first.
@@ -71,7 +96,7 @@ def explain(
         for chunk in chunks(encodings):
             part = [encodings[i] for i in chunk]
             logits = whole_logits(engine, part)
-            chosen = predicted(model, logits) if targets is None else np.asarray([targets[i] for i in chunk])
+            chosen = predicted(model, logits) if wanted is None else np.asarray([wanted[i] for i in chunk])
             job = Job(engine, part, chosen, space, seed, behind, asked)
             for number in order:
                 scores = asked[number].attribute(job)
@@ -82,25 +107,6 @@ def explain(
                 advance(len(chunk), asked[number].label)
             engine.forget()
     return Explanations(record for of_method in records for record in of_method)
-
-
-def _check(model: Model, given: Sequence[Example], seed: int, targets: Sequence[int] | None) -> None:
-    if seed < 0:
-        raise UserError(f"A seed is a number from 0 upwards, not {seed}.")
-    if targets is None:
-        return
-    if len(targets) != len(given):
-        raise UserError(f"{len(targets)} targets were given for {len(given)} examples.")
-
-
-def as_examples(given: Sequence[Example | str]) -> list[Example]:
-    """Plain strings become examples that are named by their position."""
-    if isinstance(given, str):  # one text instead of a list of them
-        return [Example(id="0", text=given)]
-    return [
-        item if isinstance(item, Example) else Example(id=str(position), text=item)
-        for position, item in enumerate(given)
-    ]
 
 
 def whole_logits(engine: Engine, encodings: Sequence[Encoding]) -> list[Floats]:
@@ -128,13 +134,18 @@ def chunks(encodings: Sequence[Encoding]) -> Iterator[list[int]]:
         yield chunk
 
 
+@cache
+def _versions() -> dict[str, str]:
+    return {name: version(name) for name in ("rashomon", "torch", "transformers", "numpy")}
+
+
 class _About:
     """What is the same for every record of a run."""
 
     def __init__(self, model: Model) -> None:
         self.task, self.labels = model.task, model.labels
         self.fingerprint = model.fingerprint()
-        self.versions = {name: version(name) for name in ("rashomon", "torch", "transformers", "numpy")}
+        self.versions = _versions()
 
     def record(
         self, example: Example, explainer: Explainer, job: Job, row: int, scores: Scores, logits: Floats
@@ -152,8 +163,9 @@ class _About:
             segments=encoding.segments,
             special=encoding.special,
             scores=scores.values,
+            spread=scores.spread,
             method=explainer.label,
-            configuration=explainer.configuration(),
+            configuration=explainer.configuration() | ({} if scores.used is None else {"used": scores.used}),
             seed=job.seed if explainer.stochastic else None,
             target=UNKNOWN_TARGET if target.ndim else int(target),
             target_label=self.task.describe(target, encoding, example, self.labels),

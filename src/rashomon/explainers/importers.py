@@ -52,10 +52,19 @@ def from_scores(
     method: str,
     **known: Unpack[Known],
 ) -> Explanations:
-    """Explanations from plain lists: for each example its tokens (or a text, cut at white space) and scores.
+    """Explanations made elsewhere, from plain lists.
 
-    A pair lies in one list of tokens, told apart by ``segments``. Marks of sub-words (``##``, ``Ġ``, ``▁``)
-    are understood, so that they merge into words.
+    Args:
+        inputs: for each example its tokens, or a text, which is cut at white space. A pair lies in one list of
+            tokens, told apart by ``segments``. Marks of sub-words (``##``, ``Ġ``, ``▁``) are understood.
+        scores: for each example one score a token; lists, arrays or tensors.
+        method: what to call the method that made them.
+        known: what is known of the explanations, one entry an example: ``texts``, ``example_ids``, ``targets``,
+            ``labels``, ``probabilities``, ``special`` (true for [CLS] and the like), ``segments`` (0 or 1 for the
+            tokens of a pair), ``model``, ``seed`` and so on (see ``Known``). What is not known is said in a warning.
+
+    Returns:
+        Explanations that compare, save and show themselves like any other.
     """
     return _collected(inputs, scores, method, known, {})
 
@@ -67,11 +76,21 @@ def from_captum(
     aggregation: Aggregation,
     **known: Unpack[Known],
 ) -> Explanations:
-    """Explanations from Captum: for each example a tensor ``[tokens, dimensions]`` or ``[tokens]``.
+    """Explanations from Captum's tensors (Kokhlikyan et al., *Captum*, 2020).
 
-    ``aggregation`` says how the dimensions of the embedding become one score: their signed ``sum``, their
-    ``norm`` (never negative), or ``none`` where there is one score a token already. One example may be given
-    as one tensor with its list of tokens.
+    Args:
+        attributions: for each example a tensor ``[tokens, dimensions]`` or ``[tokens]``; one example may be given
+            as one tensor with its list of tokens.
+        tokens: for each example its tokens.
+        method: what to call the method.
+        aggregation: how the dimensions of the embedding become one score: their signed ``sum``, their ``norm``
+            (never negative), or ``none`` where there is one score a token already.
+        known: what is known of the explanations, one entry an example: ``texts``, ``example_ids``, ``targets``,
+            ``labels``, ``probabilities``, ``special`` (true for [CLS] and the like), ``segments`` (0 or 1 for the
+            tokens of a pair), ``model``, ``seed`` and so on (see ``Known``). What is not known is said in a warning.
+
+    Returns:
+        Explanations that compare, save and show themselves like any other.
     """
     if aggregation not in get_args(Aggregation):
         raise unknown_name("aggregation", aggregation, get_args(Aggregation))
@@ -89,11 +108,21 @@ def from_eraser(
     scores: Literal["soft", "hard"] = "soft",
     **known: Unpack[Known],
 ) -> Explanations:
-    """Explanations from a file of ERASER rationales, one JSON object a line.
+    """Explanations from a file of rationales in ERASER's layout (DeYoung et al., *ERASER*, 2020).
 
-    ``documents`` gives the tokens of each ``docid``. ``soft`` takes ``soft_rationale_predictions`` (a score a
-    token), ``hard`` marks the tokens of the spans in ``hard_rationale_predictions`` with 1. An instance over
-    two documents becomes a pair. Classes get their index from ``labels``, which the file does not hold.
+    Args:
+        path: a file with one JSON object a line.
+        documents: the tokens of each ``docid``. An instance over two documents becomes a pair.
+        method: what to call the method.
+        scores: ``soft`` takes ``soft_rationale_predictions`` (a score a token), ``hard`` marks the tokens of the
+            spans in ``hard_rationale_predictions`` with 1.
+        known: what is known of the explanations, one entry an example: ``texts``, ``example_ids``, ``targets``,
+            ``labels``, ``probabilities``, ``special`` (true for [CLS] and the like), ``segments`` (0 or 1 for the
+            tokens of a pair), ``model``, ``seed`` and so on (see ``Known``). What is not known is said in a warning.
+            Classes get their index from ``labels``, which the file does not hold.
+
+    Returns:
+        Explanations that compare, save and show themselves like any other.
     """
     if scores not in ("soft", "hard"):
         raise unknown_name("kind of rationale", scores, ("soft", "hard"))
@@ -183,7 +212,9 @@ def _explanation(
     )
 
 
-def _score_array(scores: Sequence[float], n: int, example_id: str) -> Floats:
+def _score_array(scores: Any, n: int, example_id: str) -> Floats:
+    if isinstance(scores, Tensor):  # also one that gradients are taken of, or of another device
+        scores = scores.detach().cpu().double().numpy()
     try:
         values = np.asarray(scores, dtype=np.float64)
     except (TypeError, ValueError) as error:

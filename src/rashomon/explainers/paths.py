@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from rashomon.data.batches import Batch, Encoding, Ints
-from rashomon.errors import UserError, unknown_name
+from rashomon.errors import DoesNotFit, unknown_name
 from rashomon.explainers.base import Floats, Job
 
 Reference = Literal["pad", "zero", "mask"]
@@ -160,7 +160,7 @@ def draw_references(
     if kind != "training":
         return [kind] * count
     if not job.background:
-        raise UserError("References from training examples need `background` examples to draw from.")
+        raise DoesNotFit("References from training examples need `background` examples to draw from.")
     rounds = -(-count // len(job.background))
     drawn = np.concatenate([generator.permutation(len(job.background)) for _ in range(rounds)])[:count]
     return [job.background[int(j)] for j in drawn]

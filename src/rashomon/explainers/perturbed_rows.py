@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rashomon.data.batches import Batch, Bools, Encoding, Ints, batch_of
+from rashomon.models.base import Model
+
+Perturbation = Literal["remove", "mask", "pad"]
 
 
 class Table:
@@ -74,3 +77,10 @@ class Table:
             kept[emptied, first] = True
             ids[emptied, first] = self.pad_id
         return ids, kept
+
+
+def perturbed(table: Table, model: Model, which: Ints, kept: Bools, how: Perturbation) -> Batch:
+    """Rows as the model reads them without the tokens that are not kept."""
+    if how != "remove":
+        return table.replaced(which, kept, model.mask_id if how == "mask" else model.pad_id)
+    return table.removed(which, kept) if "removal" in model.capabilities else table.masked(which, kept)

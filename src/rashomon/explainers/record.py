@@ -29,9 +29,12 @@ UNKNOWN = "unknown"
 UNKNOWN_TARGET = -1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Explanation:
-    """One method on one example. Arrays run over all tokens, special ones included, and are read-only."""
+    """One method on one example: signed scores over its tokens, and everything that produced them.
+
+    Arrays run over all tokens, special ones included, and are read-only. A positive score speaks for the target.
+    """
 
     example_id: str
     text: str
@@ -56,6 +59,7 @@ class Explanation:
     unit: Unit = "token"
     merged_by: Merge | None = None
     answer: tuple[int, int] | None = None  # first and last entry of the explained span, where it is one
+    spread: Floats | None = None  # standard error of each score, for methods that sample
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -67,6 +71,8 @@ class Explanation:
         put(self, "special", _frozen(self.special, np.bool_))
         # A copy, so that a score does not keep the whole batch it was computed in alive.
         put(self, "scores", _frozen(np.array(self.scores, dtype=np.float64), np.float64))
+        if self.spread is not None:
+            put(self, "spread", _frozen(np.array(self.spread, dtype=np.float64), np.float64))
         put(self, "probabilities", tuple(float(p) for p in self.probabilities))
         put(self, "configuration", _plain(self.configuration, "configuration"))
         put(self, "versions", _plain(self.versions, "versions"))
@@ -75,6 +81,18 @@ class Explanation:
 
     def __len__(self) -> int:
         return len(self.tokens)
+
+    def __repr__(self) -> str:
+        from rashomon.explainers.display import printable, strongest  # it is made of records itself
+
+        said = ", ".join(f"{token} {score:+.3g}" for token, score in strongest(self)) or "nothing speaks"
+        about = f"{self.method} of {self.example_id!r}, {self.target_label}: {said}"
+        return printable(f"Explanation({about})")
+
+    def _repr_html_(self) -> str:
+        from rashomon.explainers.display import to_html_fragment
+
+        return to_html_fragment([self])
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Explanation):
@@ -123,7 +141,9 @@ class Explanation:
                 record[name] = value.tolist()
             elif isinstance(value, tuple):
                 record[name] = list(value)
-        record["scores"] = [score if np.isfinite(score) else None for score in record["scores"]]
+        for name in ("scores", "spread"):
+            if record[name] is not None:
+                record[name] = [score if np.isfinite(score) else None for score in record[name]]
         if self.gap is not None and not np.isfinite(self.gap):
             record["gap"] = None
         return record
@@ -154,6 +174,7 @@ def merge_words(explanation: Explanation, how: Merge = "sum") -> Explanation:
         segments=explanation.segments[starts],
         special=explanation.special[starts],
         scores=_merged(explanation.scores, starts, how),
+        spread=_merged_spread(explanation, starts, how),
         unit="word",
         merged_by=how,
         answer=_answer_in_words(explanation, starts),
@@ -179,13 +200,31 @@ def _word_starts(explanation: Explanation) -> Ints:
 
 
 def _merged(scores: Floats, starts: Ints, how: Merge) -> Floats:
-    lengths = np.diff(starts, append=len(scores))
     if how == "max":
-        word = np.repeat(np.arange(len(starts)), lengths)
-        strongest_first = np.lexsort((-np.abs(scores), word))  # stable: of equals the earlier piece
-        return scores[strongest_first[starts]]
+        return scores[_strongest(scores, starts)]
     sums: Floats = np.add.reduceat(scores, starts)
-    return sums if how == "sum" else sums / lengths
+    return sums if how == "sum" else sums / _lengths(scores, starts)
+
+
+def _lengths(scores: Floats, starts: Ints) -> Ints:
+    return np.diff(starts, append=len(scores))
+
+
+def _strongest(scores: Floats, starts: Ints) -> Ints:
+    """Where each word's piece of largest magnitude is."""
+    word = np.repeat(np.arange(len(starts)), _lengths(scores, starts))
+    strongest_first = np.lexsort((-np.abs(scores), word))  # stable: of equals the earlier piece
+    return strongest_first[starts]
+
+
+def _merged_spread(explanation: Explanation, starts: Ints, how: Merge) -> Floats | None:
+    """Standard errors of merged scores, those of the pieces being taken for independent."""
+    spread = explanation.spread
+    if spread is None:
+        return None
+    if how == "max":  # the error of the piece whose score it is
+        return spread[_strongest(explanation.scores, starts)]
+    return np.sqrt(_merged(spread**2, starts, "sum")) / (_lengths(spread, starts) if how == "mean" else 1)
 
 
 def _word_offsets(explanation: Explanation, starts: Ints) -> Ints:
@@ -231,9 +270,9 @@ def _plain(value: dict[str, Any], name: str) -> dict[str, Any]:
 def _check_shapes(explanation: Explanation) -> None:
     n = len(explanation.tokens)
     who = f"The explanation of {explanation.example_id!r} by {explanation.method!r}"
-    for name in ("scores", "offsets", "word_ids", "segments", "special"):
+    for name in ("scores", "spread", "offsets", "word_ids", "segments", "special"):
         values = getattr(explanation, name)
-        if values.shape != ((n, 2) if name == "offsets" else (n,)):
+        if values is not None and values.shape != ((n, 2) if name == "offsets" else (n,)):
             found = "x".join(str(size) for size in values.shape)
             raise UserError(f"{who} has {n} tokens and {name} of shape {found}; give one entry a token.")
     if n == 0:

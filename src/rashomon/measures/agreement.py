@@ -122,6 +122,17 @@ def overlap_top(a: Ragged, b: Ragged, k: Top) -> Floats:
     return _where_defined(a, b, share)
 
 
+def kappa_top(a: Ragged, b: Ragged, k: Top) -> Floats:
+    """Cohen's kappa of being in the top k: the overlap, 0 where it is as by chance (k / n) and 1 where it is complete.
+
+    Five of six tokens overlap by .83 in random orders, five of fifty by .1; only beyond chance do texts compare.
+    """
+    overlap = overlap_top(a, b, k)
+    chance = top_count(a.lengths, k) / a.lengths
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((overlap - chance) / (1 - chance))
+
+
 def rank_agreement(a: Ragged, b: Ragged, k: Top) -> Floats:
     """Share of the top k places at which both methods name the same token; equal scores rank by position."""
     check_same_rows(a, b)
@@ -178,11 +189,17 @@ def _register_tops() -> None:
                 "1 where both name the same single token.",
             ),
             (f"overlap-top-{label}", overlap_top, 0, f"Share of the top {size} that both methods name."),
+            (
+                f"kappa-top-{label}",
+                kappa_top,
+                -1,
+                f"Share of the top {size} that both methods name, beyond chance.",
+            ),
             (f"rank-top-{label}", rank_agreement, 0, f"Share of the top {size} places with the same token."),
             (f"sign-top-{label}", sign_top, 0, f"Share of the top {size} named by both with the same sign."),
         ]
         for name, function, low, line in named:
-            undefined = f"{SILENT}, or k covers the text" if function is overlap_top else SILENT
+            undefined = f"{SILENT}, or k covers the text" if function in (overlap_top, kappa_top) else SILENT
             register = measure(
                 name, bounds=(low, 1), better="higher", family="agreement", undefined=undefined, summary=line
             )

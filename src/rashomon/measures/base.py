@@ -45,13 +45,6 @@ class Ragged:
         starts = np.concatenate([[0], np.cumsum([len(row) for row in arrays])])
         return cls(np.concatenate([*arrays, np.empty(0)]), starts.astype(np.int64))
 
-    @classmethod
-    def from_padded(cls, values: ArrayLike, mask: ArrayLike) -> Ragged:
-        """The unmasked entries of a padded array [N, T]."""
-        kept = np.asarray(mask, dtype=bool)
-        starts = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
-        return cls(np.asarray(values, dtype=np.float64)[kept], starts.astype(np.int64))
-
     def __len__(self) -> int:
         return len(self.starts) - 1
 
@@ -135,7 +128,7 @@ class Measure:
         return self.function(*arguments)
 
 
-measures: Registry[Measure] = Registry("measure")
+measures: Registry[Measure] = Registry("measure", "measures", "rashomon.measures")
 
 
 def measure(

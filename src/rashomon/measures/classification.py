@@ -7,7 +7,6 @@ ROC-AUC) is NaN, never 0.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,16 +14,6 @@ from sklearn import metrics
 
 from rashomon.errors import UserError
 from rashomon.measures.base import Floats, Ints
-
-
-@dataclass(frozen=True, slots=True)
-class Scores:
-    """The scores of one classifier on one split; ``f1`` as in `f1`."""
-
-    n: int
-    accuracy: float
-    f1: float
-    roc_auc: float
 
 
 def _checked(probabilities: ArrayLike, labels: ArrayLike) -> tuple[Floats, Ints]:
@@ -67,13 +56,3 @@ def roc_auc(probabilities: ArrayLike, labels: ArrayLike) -> float:
     classes = [1] if p.shape[1] == 2 else range(p.shape[1])
     areas = [metrics.roc_auc_score(y == c, p[:, c]) for c in classes if 0 < int((y == c).sum()) < y.size]
     return float(np.mean(areas)) if areas else math.nan
-
-
-def classification_scores(probabilities: ArrayLike, labels: ArrayLike) -> Scores:
-    """All scores of one classifier on one split."""
-    return Scores(
-        n=len(np.asarray(labels)),
-        accuracy=accuracy(probabilities, labels),
-        f1=f1(probabilities, labels),
-        roc_auc=roc_auc(probabilities, labels),
-    )

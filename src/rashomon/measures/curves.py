@@ -10,46 +10,87 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Others = tuple[Floats, Floats]
 
+ENDS = 0.1  # of the range of JSD on either side: points there are the curve's ends and not its middle
+ROOM = 0.02  # an area this close to a half is that of a straight line, however sure one is of it
 NEAR = 0.05  # a sweep that spans less JSD than this says nothing about distant attention
 CHEAP = 0.02  # a whole curve that costs less TVD than this is flat, whatever its normalised shape
 NO_RANGE = 1e-9
+NOTHING: Others = (np.empty(0), np.empty(0))
 
 
 def normalised_area(jsd: Floats, tvd: Floats) -> float:
     """The area under TVD over JSD, both brought to 0..1; NaN for under three points or no range."""
-    if len(jsd) < 3 or np.ptp(jsd) < NO_RANGE or np.ptp(tvd) < NO_RANGE:
-        return float("nan")
-    order = np.lexsort((tvd, jsd))
-    x = (jsd[order] - jsd.min()) / np.ptp(jsd)
-    y = (tvd[order] - tvd.min()) / np.ptp(tvd)
-    return float(np.trapezoid(y, x))
+    return float(_areas(jsd[:, None], tvd[:, None])[0])
 
 
-def bootstrap_area(jsd: Floats, tvd: Floats, resamples: int = 1000, seed: int = 0) -> tuple[float, float]:
-    """A 95 % interval of the area over texts; ``jsd`` and ``tvd`` are [points, texts]."""
-    generator = np.random.default_rng(seed)
+def _areas(jsd: Floats, tvd: Floats) -> Floats:
+    """`normalised_area` of many curves [points, curves]."""
+    if len(jsd) < 3:
+        return np.full(jsd.shape[1], np.nan)
+    order = np.lexsort((tvd, jsd), axis=0)
+    x, y = np.take_along_axis(jsd, order, 0), np.take_along_axis(tvd, order, 0)
+    wide, tall = np.ptp(x, axis=0), np.ptp(y, axis=0)
+    defined = (wide >= NO_RANGE) & (tall >= NO_RANGE)
+    x, y = ((part - part.min(0)) / np.where(defined, span, 1.0) for part, span in ((x, wide), (y, tall)))
+    return np.where(defined, np.trapezoid(y, x, axis=0), np.nan)
+
+
+def bounded(jsd: Floats, tvd: Floats, others: Others = NOTHING) -> Floats:
+    """The curve's TVD [points, ...] as far as anything found: the least of all points that attend at least as far away.
+
+    ``others`` are (JSD, TVD) [m] of what was found beside the curve. Who goes further at less cost can stop before.
+    """
+    far = np.concatenate([jsd, _beside(others[0], jsd)])
+    cost = np.concatenate([tvd, _beside(others[1], tvd)])
+    return np.stack([np.where(far >= place, cost, np.inf).min(0) for place in jsd])
+
+
+def _beside(values: Floats, like: Floats) -> Floats:
+    """Constants as further points of many curves."""
+    column = np.asarray(values, dtype=np.float64).reshape(-1, *[1] * (like.ndim - 1))
+    return np.broadcast_to(column, (len(column), *like.shape[1:]))
+
+
+def bootstrap_area(
+    jsd: Floats, tvd: Floats, others: Others = NOTHING, resamples: int = 1000, seed: int = 0
+) -> tuple[float, float]:
+    """A 95 % interval of the bounded curve's area over texts; ``jsd`` and ``tvd`` are [points, texts]."""
     texts = jsd.shape[1]
-    areas = []
-    for _ in range(resamples):
-        chosen = generator.integers(0, texts, texts)
-        areas.append(normalised_area(jsd[:, chosen].mean(1), tvd[:, chosen].mean(1)))
-    defined = np.array([area for area in areas if np.isfinite(area)])
+    drawn = np.random.default_rng(seed).multinomial(texts, np.full(texts, 1 / texts), size=resamples)
+    shares = drawn.T / texts  # [texts, resamples]: how often a text was drawn
+    places = jsd @ shares
+    areas = _areas(places, bounded(places, tvd @ shares, others))
+    defined = areas[np.isfinite(areas)]
     if not len(defined):
         return float("nan"), float("nan")
     low, high = np.quantile(defined, [0.025, 0.975])
     return float(low), float(high)
 
 
-def shape_of(low: float, high: float, cost: float, reach: float) -> str:
-    """In a word, from the area's interval and how much TVD (``cost``) and JSD (``reach``) the curve spans."""
-    if np.isnan(low) or reach < NEAR:
+def points_between(jsd: Floats) -> int:
+    """How many points lie between the ends of the curve, where alone it can bend."""
+    if not len(jsd) or np.ptp(jsd) < NO_RANGE:
+        return 0
+    share = (jsd - jsd.min()) / np.ptp(jsd)
+    return int(((share > ENDS) & (share < 1 - ENDS)).sum())
+
+
+def shape_of(low: float, high: float, jsd: Floats, tvd: Floats) -> str:
+    """In a word, from the area's interval and the curve's points.
+
+    Without a point between its ends a curve has no shape, and one whose area is a half up to ``ROOM`` is straight.
+    """
+    if np.isnan(low) or np.ptp(jsd) < NEAR or not points_between(jsd):
         return "undefined"
-    if cost < CHEAP:
+    if np.ptp(tvd) < CHEAP:
         return "flat"
-    if high < 0.5:
+    if high < 0.5 - ROOM:
         return "convex"
-    return "concave" if low > 0.5 else "undecided"
+    if low > 0.5 + ROOM:
+        return "concave"
+    return "straight" if low >= 0.5 - ROOM and high <= 0.5 + ROOM else "undecided"
 
 
 def height_at(x: float, jsd: Floats, tvd: Floats) -> float:

@@ -9,7 +9,8 @@ differentiated); the measures of the same names work over ragged rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import combinations
 from typing import Any, TypeVar
 
 import numpy as np
@@ -118,6 +119,20 @@ def matched_heads_kl(a: Array, b: Array, mask: Any = None) -> Array:
     return _chosen(_between_heads(kl, a, b, mask), _matching(_between_heads(jsd, a, b, mask)))
 
 
+def mean_pairwise_jsd(attentions: Sequence[Array], mask: Any = None) -> tuple[Array, int]:
+    """How far K models' attentions [N, H, T] lie apart on each text: the mean over all pairs, and their number.
+
+    Unlike the largest distance from one of them, it does not grow with the number of models.
+    """
+    pairs = list(combinations(attentions, 2))
+    if not pairs:
+        raise UserError("The distance between models needs at least two of them.")
+    total = matched_heads_jsd(*pairs[0], mask)
+    for one, other in pairs[1:]:
+        total = total + matched_heads_jsd(one, other, mask)
+    return total / len(pairs), len(pairs)
+
+
 def _between_heads(distance: Callable[..., Array], a: Array, b: Array, mask: Any) -> Array:
     """Every head of one attention against every head of the other: [..., H, H]."""
     if a.shape != b.shape or a.ndim < 2:
@@ -131,6 +146,8 @@ def _matching(cost: Array) -> Floats:
     """The best one-to-one matching as weights [..., H, H]: 1/H for matched pairs, 0 for the others."""
     values = cost.detach().cpu().numpy() if isinstance(cost, torch.Tensor) else cost
     heads = values.shape[-1]
+    if heads == 1:
+        return np.ones(values.shape)
     chosen = np.zeros((values.size // heads**2, heads, heads))
     for one, choice in zip(values.reshape(-1, heads, heads), chosen, strict=True):
         choice[linear_sum_assignment(one)] = 1.0 / heads

@@ -17,7 +17,6 @@ from rashomon.measures.base import Bools, Floats, Ragged, measure
 from rashomon.measures.ranks import Top, in_top, top_count
 
 ERASER_FRACTIONS = (0.01, 0.05, 0.1, 0.2, 0.5)
-FINE_FRACTIONS = tuple(percent / 100 for percent in range(5, 100, 5))
 
 NO_PROBABILITY = "a probability that is missing (NaN)"
 

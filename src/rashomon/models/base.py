@@ -13,14 +13,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
 from rashomon.data.batches import Batch, Encoding, collate
 from rashomon.data.example import Example
+from rashomon.data.texts import Texts
 from rashomon.models.tasks import CLASSIFICATION, Task
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(slots=True)
@@ -55,10 +59,12 @@ class Model(nn.Module, ABC):
     pad_id: int
     mask_id: int  # the id that stands for a hidden token
     capabilities: frozenset[str]  # of "attention", "layers", "gradients", "removal", "token-level",
-    # "classes", "fresh"
+    # "classes", "fresh", "reweighting"
     wants_attention: bool = True  # see without_attention
     equal_lengths: bool = False  # whether padding changes the answer, so that rows of one length go together
     lacks: Mapping[str, str] = MappingProxyType({})  # why it has not a capability, where it can say so
+    _fingerprinted: tuple[object, str] | None = None  # what was seen of the weights, and their hash
+    history: Any = None  # the record of every epoch, where the model was trained in this process
 
     @property
     def classes(self) -> int:
@@ -92,6 +98,18 @@ class Model(nn.Module, ABC):
         """What weight decay leaves alone: in the papers the attention."""
         return self.attention_parameters()
 
+    def sides(self, batch: Batch) -> Tensor:
+        """``[S, B, T]``: the tokens that share one distribution of attention. Of models with ``"reweighting"``."""
+        raise NotImplementedError
+
+    def decode_with(self, hidden: Tensor, weights: Tensor, batch: Batch) -> Tensor:
+        """Class logits ``[B, K, C]`` of the same token vectors ``[B, T, H]`` under other attentions.
+
+        ``weights`` are K alternatives ``[B, K, heads, T]``, each a distribution over the tokens of each side.
+        Of models with ``"reweighting"``.
+        """
+        raise NotImplementedError
+
     @abstractmethod
     def save(self, folder: Path) -> None:
         """Write everything needed to load the model again into ``folder``."""
@@ -99,6 +117,20 @@ class Model(nn.Module, ABC):
     def fresh(self, seed: int) -> Model:
         """A model of the same architecture whose weights come from ``seed`` alone (with the capability "fresh")."""
         raise NotImplementedError(f"Of a {type(self).__name__} nothing but its trained weights is known.")
+
+    def predict(self, texts: Texts) -> pd.DataFrame:
+        """What the model says of texts.
+
+        Args:
+            texts: a text, a list of texts, pairs or examples, a pandas Series, or a frame with a column ``text``.
+
+        Returns:
+            A frame with a row a text: the prediction (a label, or the answer to a question), its probability,
+            and the probability of every class.
+        """
+        from rashomon.models.predicting import predictions_table
+
+        return predictions_table(self, texts)
 
     def collate(self, encodings: Sequence[Encoding]) -> Batch:
         return collate(encodings, self.pad_id).to(self.device)
@@ -108,13 +140,30 @@ class Model(nn.Module, ABC):
         return {}
 
     def fingerprint(self) -> str:
-        """Changes when any weight or setting does."""
-        digest = hashlib.sha256(type(self).__name__.encode())
-        digest.update(json.dumps(self.settings(), sort_keys=True).encode())
-        for name, tensor in sorted(self.state_dict().items()):
-            digest.update(name.encode())
-            digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
-        return digest.hexdigest()[:16]
+        """Changes when any weight or setting does.
+
+        Hashing all weights takes longer than a backward pass, so the last hash is kept as long as torch counts no
+        change of any of them; a few values of each are looked at, too, for changes behind torch's back.
+        """
+        weights = sorted(self.state_dict().items())
+        settings = json.dumps(self.settings(), sort_keys=True)
+        seen = (settings, *(_trace(name, tensor) for name, tensor in weights))
+        if self._fingerprinted is None or self._fingerprinted[0] != seen:
+            digest = hashlib.sha256(type(self).__name__.encode())
+            digest.update(settings.encode())
+            for name, tensor in weights:
+                digest.update(name.encode())
+                digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy())
+            self._fingerprinted = seen, digest.hexdigest()[:16]
+        return self._fingerprinted[1]
+
+
+def _trace(name: str, tensor: Tensor) -> tuple[object, ...]:
+    """What is different after a change: torch's count of changes, the place in memory, some of the values."""
+    flat = tensor.detach().reshape(-1) if tensor.is_contiguous() else tensor.detach()[:1].reshape(-1)
+    some = flat[:: max(1, len(flat) // 64)].tolist()
+    count = None if tensor.is_inference() else tensor._version
+    return name, count, tensor.data_ptr(), tensor.shape, tuple(some)
 
 
 def best_device() -> torch.device:

@@ -1,5 +1,7 @@
 """From a specification to a model, and from a folder back to one.
 
+A folder says in the ``format`` of its config.json which family of models it is of; what says nothing is a Hugging
+Face checkpoint. Families of other packages are registered in ``models`` and are built, stored and read like ours.
 The Hugging Face adaptor is imported only when it is needed: transformers takes seconds to load, and neither
 the command line nor the worker processes of built-in models should pay for it.
 """
@@ -7,8 +9,8 @@ the command line nor the worker processes of built-in models should pay for it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,17 +24,21 @@ from rashomon.data.vocabulary import Vocabulary
 from rashomon.errors import UserError
 from rashomon.models.base import Model
 from rashomon.models.classifier import CONFIG, FORMAT, AttentionClassifier
+from rashomon.models.encoders import encoders
 from rashomon.models.locate import locate
-from rashomon.models.model_spec import ENCODERS, PRETRAINED, ModelSpec, is_checkpoint_name, models
+from rashomon.models.model_spec import PRETRAINED, ModelFamily, ModelSpec, is_checkpoint_name, models
 from rashomon.models.tasks import SPAN, task_of
 
 
 def build_model(spec: ModelSpec, dataset: Dataset, seed: int) -> Model:
     """An untrained (or pretrained) model for what a dataset asks for; its vocabulary is the train split's."""
+    if spec.is_builtin:
+        return ATTENTION.build(spec, dataset, seed)
     if spec.name in models:
-        return models.get(spec.name)(spec, dataset, seed)
-    if _is_own(Path(spec.name)):
-        model = AttentionClassifier.load(Path(spec.name))
+        return models.get(spec.name).build(spec, dataset, seed)
+    family = _family(Path(spec.name).expanduser())
+    if family is not HUGGING_FACE:
+        model = family.load(Path(spec.name).expanduser())
         if model.labels != dataset.labels:
             raise UserError(
                 f"The model in {spec.name} knows the labels {', '.join(model.labels)}, "
@@ -43,22 +49,42 @@ def build_model(spec: ModelSpec, dataset: Dataset, seed: int) -> Model:
 
 
 def load_model(source: str | Path) -> Model:
-    """A trained model: a folder written by ``save``, a plain Hugging Face checkpoint, or a hub id."""
-    if not Path(source).expanduser().is_dir() and str(source) in models:
+    """Load a trained model.
+
+    Args:
+        source: a folder written by ``model.save`` or by ``rashomon train``, the folder of any Hugging Face sequence
+            classifier or question answerer, or a hub id (``owner/name``).
+
+    Returns:
+        A model for ``explain``, ``evaluate``, ``study`` and ``audit``, in eval mode.
+    """
+    if not Path(source).expanduser().is_dir() and (str(source) in encoders or str(source) in models):
         raise UserError(
             f"The model {str(source)!r} is not trained yet; train it, then give the folder it is in."
         )
     place = locate(source)
-    if isinstance(place, Path) and _is_own(place):
-        return AttentionClassifier.load(place)
-    from rashomon.models.huggingface import load_huggingface
-
-    return load_huggingface(place)
+    return _family(place).load(place) if isinstance(place, Path) else _load_pretrained(place)
 
 
 def is_pretrained(name: str) -> bool:
     """Whether a model of this name starts from trained weights and is fine-tuned."""
-    return name in PRETRAINED or (name not in models and is_checkpoint_name(name))
+    own = name in encoders or name in models
+    return name in PRETRAINED or (not own and is_checkpoint_name(name))
+
+
+def known_models() -> list[tuple[str, str]]:
+    """Every name that a model can be built by, with a line each."""
+    ours = [(entry.name, f"attention classifier: {entry.summary}") for entry in encoders]
+    return sorted([*ours, *((entry.name, entry.summary) for entry in models)])
+
+
+def is_trained_checkpoint(name: str) -> bool:
+    """Whether a folder or a hub id is meant, to be used as it is, rather than a name to be trained.
+
+    The ids behind the short names are encoders without a head, which can only be fine-tuned.
+    """
+    to_be_tuned = {*PRETRAINED, *PRETRAINED.values()}
+    return Path(name).is_dir() or (is_pretrained(name) and name not in to_be_tuned)
 
 
 def _builtin(spec: ModelSpec, dataset: Dataset, seed: int) -> Model:
@@ -106,15 +132,42 @@ def _word_lists(spec: ModelSpec, dataset: Dataset, split: str = "train") -> Iter
             yield [word.form for word in apply_token_steps(words_of(example, side), spec.steps)]
 
 
-def _is_own(folder: Path) -> bool:
+def _load_pretrained(place: str | Path) -> Model:
+    from rashomon.models.huggingface import load_huggingface
+
+    return load_huggingface(place)
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """A ``ModelFamily`` of ours, whose models need not be imported to be named."""
+
+    format: str
+    build: Callable[[ModelSpec, Dataset, int], Model]
+    load: Callable[[Path], Model]
+
+
+ATTENTION = _Family(FORMAT, _builtin, AttentionClassifier.load)
+HUGGING_FACE = _Family("", _pretrained, _load_pretrained)
+
+
+def _family(folder: Path) -> ModelFamily:
+    """Who can read a folder, by the format that its config.json names."""
     try:
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return False
-    return isinstance(config, dict) and config.get("format") == FORMAT
+        return HUGGING_FACE  # which says what is wrong with it
+    named = config.get("format") if isinstance(config, dict) else None
+    if not isinstance(named, str):
+        return HUGGING_FACE
+    for family in (ATTENTION, *(entry.value for entry in models)):
+        if family.format == named:
+            return family
+    raise UserError(
+        f"The model in {folder} is of the format {named!r}, which no installed package reads; "
+        "install the package that made it."
+    )
 
 
-for _name, _summary in ENCODERS.items():
-    models.register(_name, f"attention classifier: {_summary}")(_builtin)
 for _name, _summary in PRETRAINED.items():
-    models.register(_name, f"fine-tuned transformer: {_summary}")(_pretrained)
+    models.register(_name, f"fine-tuned transformer: {_summary}")(HUGGING_FACE)

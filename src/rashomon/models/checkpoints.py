@@ -29,6 +29,7 @@ from rashomon.errors import UserError
 from rashomon.models.locate import locate
 from rashomon.models.model_spec import PRETRAINED
 from rashomon.models.seeding import seeded
+from rashomon.models.soundness import check_mismatches, check_numbers, check_tokeniser, reading, trusted
 from rashomon.models.tasks import CLASSIFICATION, SPAN, Task
 
 _HEADS = {
@@ -91,24 +92,21 @@ def _require_on_hub(name: str) -> None:
 
 
 def _read(source: str, local: bool, wanted: _Wanted) -> Checkpoint:
-    task = wanted.task or CLASSIFICATION
-    try:
-        with quiet():
-            config = AutoConfig.from_pretrained(source, local_files_only=local)
-            task = wanted.task or _task_of(config)
-            tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=local)
-            network = _read_network(source, config, local, replace(wanted, task=task))
-    except (ValueError, KeyError, ImportError, RuntimeError) as error:
-        raise UserError(f"{source} cannot be read as {_HEADS[task][1]}: {_first_line(error)}") from error
-    except OSError as error:
-        if not Path(source).is_dir():
-            raise
-        raise UserError(f"{source} is not a complete checkpoint: {_first_line(error)}") from error
+    where: dict[str, Any] = {"local_files_only": local, "trust_remote_code": trusted()}
+    with quiet():
+        with reading(source, f"The configuration of {source}"):
+            config = AutoConfig.from_pretrained(source, **where)
+        task = wanted.task or _task_of(config)
+        with reading(source, f"The tokeniser of {source}"):
+            tokenizer = AutoTokenizer.from_pretrained(source, **where)
+        with reading(source, f"{source}, as {_HEADS[task][1]},"):
+            network = _read_network(source, config, where, replace(wanted, task=task))
     if not tokenizer.is_fast:
         raise UserError(
             f"The tokeniser of {source} cannot say where its tokens stand in the text; "
             "save it in its fast form (tokenizer.json)."
         )
+    check_tokeniser(source, tokenizer, network)
     return Checkpoint(network, tokenizer, task)
 
 
@@ -118,7 +116,9 @@ def _task_of(config: PreTrainedConfig) -> Task:
     return SPAN if any("ForQuestionAnswering" in name for name in names) else CLASSIFICATION
 
 
-def _read_network(source: str, config: PreTrainedConfig, local: bool, wanted: _Wanted) -> PreTrainedModel:
+def _read_network(
+    source: str, config: PreTrainedConfig, where: dict[str, Any], wanted: _Wanted
+) -> PreTrainedModel:
     seed, labels = wanted.seed, wanted.labels
     kind, _, head = _HEADS[wanted.task or CLASSIFICATION]
     if config.problem_type == "multi_label_classification":
@@ -141,13 +141,15 @@ def _read_network(source: str, config: PreTrainedConfig, local: bool, wanted: _W
         network, info = kind.from_pretrained(
             source,
             config=config,
-            local_files_only=local,
+            **where,
             attn_implementation="eager",  # the fused kernels do not tell their weights
             dtype=torch.float32,
             output_loading_info=True,
             **options,
         )
     _check_complete(source, network, info, None if seed is not None else head)
+    check_mismatches(source, network, info)
+    check_numbers(source, network)
     return cast(PreTrainedModel, network.eval())
 
 
@@ -177,7 +179,3 @@ def quiet() -> Iterator[None]:
         logging.set_verbosity(level)
         if bars:
             logging.enable_progress_bar()
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".") + "."

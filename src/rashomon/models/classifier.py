@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from rashomon.data.batches import Batch, Encoding
@@ -31,6 +31,8 @@ from rashomon.models.encoders import Maps, build_encoder
 from rashomon.models.model_spec import ModelSpec
 from rashomon.models.seeding import seeded
 from rashomon.models.sequences import Layout
+from rashomon.runs.files import write_json, write_tensors
+from rashomon.runs.folders import write_folder
 
 FORMAT = "rashomon-attention-classifier"
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
@@ -73,7 +75,7 @@ class AttentionClassifier(Model):
                 self.embedding.weight.copy_(torch.from_numpy(vectors))
         self.embedding.weight.requires_grad_(not spec.freeze_embeddings)
         # A masked token is not there for any of the encoders, and positions are kept: removal is masking.
-        extra = {"token-level": self.encoder.token_level, "layers": spec.name == "transformer"}
+        extra = {"token-level": self.encoder.token_level, "layers": self.encoder.self_attends}
         self.capabilities = frozenset(
             [
                 "attention",
@@ -81,6 +83,7 @@ class AttentionClassifier(Model):
                 "fresh",
                 "gradients",
                 "removal",
+                "reweighting",
                 *(name for name, has in extra.items() if has),
             ]
         )
@@ -105,15 +108,13 @@ class AttentionClassifier(Model):
         contexts = weights @ hidden  # [S, B, heads, H]
         return self._decode(contexts, weights, hidden, batch, maps)
 
-    def decode_with(self, hidden: Tensor, weights: Tensor, batch: Batch) -> Tensor:
-        """Class logits ``[B, K, C]`` of the same token vectors ``[B, T, H]`` under other attentions.
+    def sides(self, batch: Batch) -> Tensor:
+        return Layout(batch, self.pair).sides
 
-        ``weights`` are K alternatives ``[B, K, heads, T]``, each a distribution over the tokens of each side.
-        """
+    def decode_with(self, hidden: Tensor, weights: Tensor, batch: Batch) -> Tensor:
         many = weights.flatten(1, 2)
-        sides = Layout(batch, self.pair).sides
         contexts = torch.stack(
-            [(many * side.unsqueeze(1)) @ hidden for side in sides]
+            [(many * side.unsqueeze(1)) @ hidden for side in self.sides(batch)]
         )  # [S, B, K * heads, H]
         pooled = self._joined(contexts.unflatten(2, weights.shape[1:3]).flatten(3))
         return cast(Tensor, self.decoder(pooled))
@@ -141,7 +142,9 @@ class AttentionClassifier(Model):
         return [*self.attention_parameters(), *ready_made]
 
     def save(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        write_folder(Path(folder), "model", self._write)
+
+    def _write(self, folder: Path) -> None:
         config = {
             "format": FORMAT,
             "spec": self.spec.to_json(),
@@ -149,11 +152,8 @@ class AttentionClassifier(Model):
             "pair": self.pair,
             "vocabulary": self.vocabulary.to_json(),
         }
-        (folder / CONFIG).write_text(json.dumps(config, ensure_ascii=False, indent=1), encoding="utf-8")
-        save_file(
-            {name: tensor.detach().contiguous() for name, tensor in self.state_dict().items()},
-            folder / WEIGHTS,
-        )
+        write_json(folder / CONFIG, config)
+        write_tensors(folder / WEIGHTS, self.state_dict())
 
     def settings(self) -> dict[str, Any]:
         told = self.spec.to_json()

@@ -9,21 +9,27 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import cast
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor, nn
 
-from rashomon.errors import unknown_name
 from rashomon.models.attention import softmax
-from rashomon.models.model_spec import ModelSpec
 from rashomon.models.sequences import Layout
+from rashomon.registry import Registry
+
+if TYPE_CHECKING:
+    from rashomon.models.model_spec import ModelSpec
 
 Maps = tuple[Tensor, ...]
 
 
 class Encoder(nn.Module):
     """Layers one after the other; each takes ``(x, layout)`` and returns ``[B, T, H]``."""
+
+    self_attends = False  # whether ``forward`` also tells maps of self-attention
 
     def __init__(self, layers: list[nn.Module], size: int, token_level: bool = False) -> None:
         super().__init__()
@@ -129,6 +135,8 @@ class TransformerLayer(nn.Module):
 class TransformerEncoder(Encoder):
     """Learned positions (the batch's own, so that taking a token out leaves the others where they were)."""
 
+    self_attends = True
+
     def __init__(self, spec: ModelSpec) -> None:
         layers: list[nn.Module] = [
             TransformerLayer(spec.hidden, spec.self_heads, spec.dropout) for _ in range(spec.layers)
@@ -148,25 +156,83 @@ class TransformerEncoder(Encoder):
         return self.norm(x), tuple(maps)
 
 
+@dataclass(frozen=True, slots=True)
+class EncoderKind:
+    """How an encoder is made, and what a specification must know of it before that."""
+
+    build: Callable[[ModelSpec], Encoder]
+    layers: int  # when the specification leaves them open
+    refusal: Callable[[ModelSpec], str | None]  # why sizes do not go together, if they do not
+
+
+encoders: Registry[EncoderKind] = Registry("encoder", "encoders")
+"""Token encoders of the built-in attention classifier, which ``ModelSpec.name`` chooses from."""
+
+Builder = Callable[["ModelSpec"], Encoder]
+
+
+def encoder(
+    name: str,
+    summary: str,
+    *,
+    layers: int = 1,
+    refusal: Callable[[ModelSpec], str | None] = lambda spec: None,
+) -> Callable[[Builder], Builder]:
+    """Decorator: a function from a specification to an ``Encoder`` becomes a choice of ``--encoder``."""
+
+    def decorate(build: Builder) -> Builder:
+        encoders.register(name, summary)(EncoderKind(build, layers, refusal))
+        return build
+
+    return decorate
+
+
 def build_encoder(spec: ModelSpec) -> Encoder:
     """The encoder a specification names."""
-    if spec.name == "transformer":
-        return TransformerEncoder(spec)
-    size = 2 * spec.hidden if spec.name in ("bilstm", "gru") else spec.hidden
-    layers: list[nn.Module] = []
-    for number in range(spec.layers):
-        entering = spec.embedding_dim if number == 0 else size
-        if spec.name == "bilstm":
-            layers.append(RecurrentLayer(nn.LSTM, entering, spec.hidden))
-        elif spec.name == "gru":
-            layers.append(RecurrentLayer(nn.GRU, entering, spec.hidden))
-        elif spec.name == "cnn":
-            layers.append(ConvolutionLayer(entering, spec.hidden, spec.widths))
-        elif spec.name == "mlp":
-            layers.append(TokenLayer(entering, spec.hidden))
-        else:
-            raise unknown_name("encoder", spec.name, ("bilstm", "gru", "cnn", "mlp", "transformer"))
-    return Encoder(layers, size, token_level=spec.name == "mlp")
+    return encoders.get(spec.name).build(spec)
+
+
+def stacked(
+    spec: ModelSpec, make: Callable[[int], nn.Module], size: int, token_level: bool = False
+) -> Encoder:
+    """Layers one on the other; ``make`` is told the size of what enters, and each gives vectors of ``size``."""
+    entering = [spec.embedding_dim] + [size] * (spec.layers - 1)
+    return Encoder([make(width) for width in entering], size, token_level)
+
+
+@encoder("bilstm", "bidirectional LSTM")
+def _bilstm(spec: ModelSpec) -> Encoder:
+    return stacked(spec, partial(RecurrentLayer, nn.LSTM, hidden=spec.hidden), 2 * spec.hidden)
+
+
+@encoder("gru", "bidirectional GRU")
+def _gru(spec: ModelSpec) -> Encoder:
+    return stacked(spec, partial(RecurrentLayer, nn.GRU, hidden=spec.hidden), 2 * spec.hidden)
+
+
+def _too_few_channels(spec: ModelSpec) -> str | None:
+    short = spec.hidden < len(spec.widths)
+    return f"A hidden size of {spec.hidden} is too small for {len(spec.widths)} widths." if short else None
+
+
+@encoder("cnn", "convolutions of several widths", refusal=_too_few_channels)
+def _cnn(spec: ModelSpec) -> Encoder:
+    return stacked(spec, partial(ConvolutionLayer, hidden=spec.hidden, widths=spec.widths), spec.hidden)
+
+
+@encoder("mlp", "affine map and tanh of each token alone, without context")
+def _mlp(spec: ModelSpec) -> Encoder:
+    return stacked(spec, partial(TokenLayer, hidden=spec.hidden), spec.hidden, token_level=True)
+
+
+def _uneven_heads(spec: ModelSpec) -> str | None:
+    uneven = spec.hidden % spec.self_heads
+    return f"A hidden size of {spec.hidden} cannot be split into {spec.self_heads} heads." if uneven else None
+
+
+@encoder("transformer", "small pre-norm transformer, trained from scratch", layers=2, refusal=_uneven_heads)
+def _transformer(spec: ModelSpec) -> Encoder:
+    return TransformerEncoder(spec)
 
 
 def _take(x: Tensor, index: Tensor) -> Tensor:

@@ -28,6 +28,8 @@ from rashomon.models.row_groups import by_length, is_whole
 from rashomon.models.subwords import SubwordReader
 from rashomon.models.tasks import CLASSIFICATION, OUTSIDE, SPAN, passage_of
 from rashomon.models.uniform_attention import UNIFORM
+from rashomon.runs.files import write_json
+from rashomon.runs.folders import write_folder
 
 SETTINGS = "rashomon.json"  # beside the checkpoint's own files
 
@@ -118,12 +120,13 @@ class HuggingFaceModel(Model):
         return []  # fine-tuning decays the projections of self-attention like any other weight
 
     def save(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        write_folder(Path(folder), "model", self._write)
+
+    def _write(self, folder: Path) -> None:
         with quiet():
             self.network.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
-        settings = {**self._kept(), **self.settings()}
-        (folder / SETTINGS).write_text(json.dumps(settings, ensure_ascii=False), encoding="utf-8")
+        write_json(folder / SETTINGS, {**self._kept(), **self.settings()})
 
     def settings(self) -> dict[str, Any]:
         return {"max_length": self.max_length, "uniform": self.uniform}

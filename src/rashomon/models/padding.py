@@ -6,7 +6,7 @@ import warnings
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from rashomon.errors import UserError
+from rashomon.errors import Caution, UserError
 
 
 def set_padding(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
@@ -20,7 +20,9 @@ def set_padding(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) ->
             raise UserError("The tokeniser has no padding token and none that could stand in; set one.")
         tokenizer.pad_token = stand_in
         warnings.warn(
-            f"The tokeniser has no padding token; {stand_in} stands in for it in memory.", stacklevel=4
+            f"The tokeniser has no padding token; {stand_in} stands in for it in memory.",
+            Caution,
+            stacklevel=4,
         )
     if network.config.pad_token_id is None:
         network.config.pad_token_id = int(tokenizer.pad_token_id)

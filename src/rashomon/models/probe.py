@@ -236,6 +236,8 @@ class _Probe:
         with torch.enable_grad(), self.network.base_model.register_forward_hook(catch):
             told = self._run(self.ids, embeddings=embedded)
             tops += [told.hidden_states[-1]]
+            if not told.logits.requires_grad:
+                return None
             gradients = torch.autograd.grad(told.logits.sum(), tops, allow_unused=True)
         gradient = next((g for g in gradients if g is not None), None)
         if gradient is None or gradient.shape[:2] != self.ids.shape:

@@ -87,7 +87,7 @@ class Task(ABC):
         """Refuse a target that a user asked for and that is not there."""
 
 
-tasks: Registry[Task] = Registry("task")
+tasks: Registry[Task] = Registry("task", "tasks")
 
 
 class Classification(Task):

@@ -16,9 +16,10 @@ from typing import Any
 from rashomon.audits.record import Audit
 from rashomon.explainers.display import LEVELS, Piece, by_example, pieces, prediction, strongest
 from rashomon.explainers.record import Explanation
-from rashomon.report.scales import number
+from rashomon.wording import number
 
 Spans = Sequence[tuple[int, int, int]]  # segment, start, end
+NO_EXAMPLES: Mapping[str, Any] = {"examples": [], "methods": [], "warnings": []}
 
 
 def example_data(audit: Audit) -> dict[str, Any]:

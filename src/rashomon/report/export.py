@@ -1,4 +1,4 @@
-"""What can a program read of an audit? ``findings.json`` and one Parquet file for each table.
+"""What can a program read of a report? ``findings.json`` and one Parquet file for each table.
 
 The JSON holds every finding with its tables as records and its figures as data; numbers that JSON does not
 have are null. Values of any other kind become their text, so that the file can always be written.
@@ -17,19 +17,25 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from rashomon.audits.record import Audit
+from rashomon.audits.record import ReportContent
 from rashomon.experiments.figures import Figure, Matrix, Plot
 from rashomon.studies.base import Finding
 
+TEXTS = (
+    "explanations",
+    "gold_labels",
+    "rationales",
+)  # what belongs to the texts, which have a file of their own
 
-def findings_data(audit: Audit) -> dict[str, Any]:
-    """The audit without its explanations, in plain JSON types."""
-    names = ("title", "model", "dataset", "summary", "verdicts")
-    rest = ("example_agreement", "warnings", "configuration", "versions", "command", "seconds")
+
+def findings_data(report: ReportContent) -> dict[str, Any]:
+    """The report without its explanations, in plain JSON types."""
+    names = [field.name for field in dataclasses.fields(report) if field.name not in TEXTS]
     return {
-        **{name: plain(getattr(audit, name)) for name in names},
-        "findings": [_finding(finding) for finding in audit.findings],
-        **{name: plain(getattr(audit, name)) for name in rest},
+        name: [_finding(finding) for finding in report.findings]
+        if name == "findings"
+        else plain(getattr(report, name))
+        for name in names
     }
 
 
@@ -99,8 +105,11 @@ def plain(value: Any) -> Any:
 def _finding(finding: Finding) -> dict[str, Any]:
     return {
         "study": finding.study,
+        "title": finding.title,
+        "chapter": finding.chapter,
         "question": finding.question,
         "verdict": finding.verdict,
+        "judgements": plain(finding.judgements),
         "configuration": plain(finding.configuration),
         "tables": {name: plain(tidy(frame).to_dict("records")) for name, frame in finding.tables.items()},
         "figures": [_figure(figure) for figure in finding.figures],

@@ -1,4 +1,4 @@
-"""Can a colleague read the audit? One HTML page that needs nothing but a browser, and the numbers beside it.
+"""Can a colleague read the findings? One HTML page that needs nothing but a browser, and the numbers beside it.
 
 Everything that comes from a text, a model or a study is escaped: by jinja2 in the page, and as JSON without
 ``<`` for the examples, which the script puts on the page as text nodes only. A content security policy
@@ -20,16 +20,18 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from rashomon.audits.record import Audit, Judgement, MethodVerdict
-from rashomon.errors import UserError
-from rashomon.report.charts import draw
-from rashomon.report.drawing import Table
-from rashomon.report.examples import example_data
+from rashomon.audits.record import Audit, MethodVerdict, ReportContent
+from rashomon.drawing.charts import draw, figure_css
+from rashomon.drawing.scales import colour_css
+from rashomon.drawing.tables import cells_of
+from rashomon.report.examples import NO_EXAMPLES, example_data
 from rashomon.report.export import findings_data, plain, slug, storable, tables, tidy
-from rashomon.report.scales import UNDEFINED, cell, colour_css, duration
-from rashomon.runs.store import write_bytes, write_json, write_parquet
-from rashomon.studies.base import Finding
+from rashomon.runs.files import write_bytes, write_json, write_parquet
+from rashomon.runs.folders import write_folder
+from rashomon.studies.base import Finding, Judgement
+from rashomon.wording import DASH, duration
 
+REPORT, FINDINGS, EXPLANATIONS, TABLES = "report.html", "findings.json", "explanations.parquet", "tables"
 SHORT = 12  # rows of a table that are shown without being asked for
 MOST = 60  # rows of a table that the page holds; the Parquet file has all
 _ASPECTS = {
@@ -37,24 +39,10 @@ _ASPECTS = {
     "stability": "Agrees with itself?",
     "faithfulness": "Faithful under erasure?",
     "truth": "Finds the truth?",
+    "exclusiveness": "The only account?",
     "cost": "At what cost?",
 }
 _RATINGS = ("good", "mixed", "poor", "unknown")
-_TITLES = {
-    "agreement": "Agreement between methods",
-    "attefa": "AtteFa: is attention faithful?",
-    "erasure": "Faithfulness under erasure",
-    "guided-mlp": "Attention as a guide",
-    "instance-adversary": "An adversary for each example",
-    "noise-ceiling": "Noise ceiling",
-    "permutation": "Shuffled attention",
-    "recovery": "Recovery of the evidence",
-    "seed-variance": "Attention under other seeds",
-}
-_TRIAL = "Attention on trial"
-_CHAPTERS = dict.fromkeys(
-    ("seed-variance", "guided-mlp", "adversary", "instance-adversary", "permutation", "attefa"), _TRIAL
-)
 
 
 @dataclass(frozen=True)
@@ -63,60 +51,63 @@ class ReportFiles:
 
     report: Path
     findings: Path
-    explanations: Path
+    explanations: Path | None  # of an audit
     tables: tuple[Path, ...]
 
 
-def render(audit: Audit) -> str:
+def render(report: ReportContent) -> str:
     """The whole page."""
+    audit = report if isinstance(report, Audit) else None
     script = _asset("script.js")
     digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    chapters = _chapters(audit.findings)
-    examples = example_data(audit)
+    chapters = _chapters(report.findings)
+    examples = NO_EXAMPLES if audit is None else example_data(audit)
+    verdicts = () if audit is None else audit.verdicts
     return _ENVIRONMENT.get_template("page.html.jinja").render(
-        audit=audit,
-        took=duration(audit.seconds),
-        aspects=_aspects(audit.verdicts),
-        judged=[(verdict, _by_aspect(verdict)) for verdict in audit.verdicts],
+        report=report,
+        kind="study" if audit is None else "audit",
+        took=duration(report.seconds),
+        aspects=_aspects(verdicts),
+        judged=[(verdict, _by_aspect(verdict)) for verdict in verdicts],
         ratings=_RATINGS,
         chapters=chapters,
         shared=_shared(examples, audit),
         examples=_json_for_html(examples),
-        warnings=_all_warnings(audit, chapters),
-        configuration=list(_flat(plain(audit.configuration))),
+        warnings=_all_warnings(report, chapters),
+        configuration=list(_flat(plain(report.configuration))),
         colours=Markup(colour_css()),
-        style=Markup(_asset("style.css")),
+        style=Markup(f"{figure_css()}\n{_asset('style.css')}"),
         script=Markup(script),
         digest=digest,
     )
 
 
-def save_report(audit: Audit, out: Path) -> ReportFiles:
-    """Write the page, ``findings.json``, ``explanations.parquet`` and ``tables/*.parquet`` into a folder.
+def save_report(report: ReportContent, out: Path) -> ReportFiles:
+    """Write the page, ``findings.json``, ``tables/*.parquet`` and, of an audit, ``explanations.parquet``.
 
-    Each file is written aside and renamed, the page last, so that a page is never without its numbers.
+    A folder with other files is refused; an earlier report in it is replaced whole.
     """
     out = Path(out)
-    frames = tables(audit.findings)
-    page = render(audit).encode("utf-8", "replace")  # half a surrogate pair in a text must not stop a report
-    written = ReportFiles(
-        out / "report.html",
-        out / "findings.json",
-        out / "explanations.parquet",
-        tuple(out / "tables" / f"{name}.parquet" for name in frames),
+    frames = tables(report.findings)
+    page = render(report).encode("utf-8", "replace")  # half a surrogate pair in a text must not stop a report
+    explanations = report.explanations if isinstance(report, Audit) else None
+
+    def write(folder: Path) -> None:
+        (folder / TABLES).mkdir()
+        for name, frame in frames.items():
+            write_parquet(folder / TABLES / f"{name}.parquet", storable(frame))
+        if explanations is not None:
+            explanations.save(folder / EXPLANATIONS)
+        write_json(folder / FINDINGS, findings_data(report))
+        write_bytes(folder / REPORT, page)
+
+    write_folder(out, "report", write)
+    return ReportFiles(
+        out / REPORT,
+        out / FINDINGS,
+        None if explanations is None else out / EXPLANATIONS,
+        tuple(out / TABLES / f"{name}.parquet" for name in frames),
     )
-    try:
-        (out / "tables").mkdir(parents=True, exist_ok=True)
-        for path, frame in zip(written.tables, frames.values(), strict=True):
-            write_parquet(path, storable(frame))
-        audit.explanations.save(written.explanations)
-        write_json(written.findings, findings_data(audit))
-        write_bytes(written.report, page)
-    except OSError as error:
-        raise UserError(
-            f"The report cannot be written to {out}: {error.strerror or error}; choose another folder."
-        ) from error
-    return written
 
 
 # ---- findings
@@ -133,13 +124,13 @@ def _chapters(findings: tuple[Finding, ...]) -> list[dict[str, Any]]:
         name = name if used[name] == 1 else f"{name}-{used[name]}"
         view = {
             "id": name,
-            "title": title_of(finding.study),
+            "title": title_of(finding),
             "finding": finding,
             "figures": [draw(figure, f"{name}-f{index}") for index, figure in enumerate(finding.figures)],
             "tables": [_table(table, frame, next(stored)) for table, frame in finding.tables.items()],
             "configuration": list(_flat(plain(finding.configuration))),
         }
-        chapter = _CHAPTERS.get(finding.study)
+        chapter = finding.chapter
         if chapter is not None and chapters and chapters[-1]["title"] == chapter:
             chapters[-1]["findings"].append(view)
         elif chapter is not None:
@@ -149,21 +140,15 @@ def _chapters(findings: tuple[Finding, ...]) -> list[dict[str, Any]]:
     return chapters
 
 
-def title_of(study: str) -> str:
-    """A study's name as a heading."""
-    return _TITLES.get(study) or study.replace("-", " ").replace("_", " ").strip().capitalize() or "Study"
+def title_of(finding: Finding) -> str:
+    """What the study calls itself, else its name as a heading."""
+    readable = finding.study.replace("-", " ").replace("_", " ").strip().capitalize()
+    return finding.title or readable or "Study"
 
 
 def _table(name: str, frame: pd.DataFrame, file: str) -> dict[str, Any]:
     flat = tidy(frame)
-    numeric = tuple(pd.api.types.is_numeric_dtype(kind) for kind in flat.dtypes)
-    rows = tuple(tuple(cell(value) for value in row) for row in flat.head(MOST).itertuples(index=False))
-    table = Table(
-        tuple(str(column).replace("_", " ") for column in flat.columns),
-        rows,
-        numeric,
-        max(0, len(flat) - MOST),
-    )
+    table = cells_of(flat, MOST)
     return {
         "name": name.replace("_", " ").replace("-", " "),
         "table": table,
@@ -190,21 +175,22 @@ def _by_aspect(verdict: MethodVerdict) -> dict[str, Judgement]:
 # ---- the rest
 
 
-def _shared(examples: Mapping[str, Any], audit: Audit) -> dict[str, Any]:
+def _shared(examples: Mapping[str, Any], audit: Audit | None) -> dict[str, Any]:
     """What the controls above the examples must know."""
     shown = examples["examples"]
+    marked = {} if audit is None else audit.rationales
     return {
         "count": len(shown),
         "methods": examples["methods"],
         "gold": any(example["right"] is not None for example in shown),
-        "rationales": any(audit.rationales.get(example["id"]) for example in shown),
+        "rationales": any(marked.get(example["id"]) for example in shown),
         "agreement": any(example["agreement"] is not None for example in shown),
     }
 
 
-def _all_warnings(audit: Audit, chapters: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
+def _all_warnings(report: ReportContent, chapters: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
     """(text, where it comes from, anchor), each once; warnings of single explanations with their number."""
-    told_by: dict[str, list[dict[str, Any]]] = {warning: [] for warning in audit.warnings}
+    told_by: dict[str, list[dict[str, Any]]] = {warning: [] for warning in report.warnings}
     for chapter in chapters:
         for view in chapter["findings"]:
             for warning in dict.fromkeys(view["finding"].warnings):
@@ -214,7 +200,7 @@ def _all_warnings(audit: Audit, chapters: list[dict[str, Any]]) -> list[tuple[st
         for warning, views in told_by.items()
     ]
     counts: dict[str, dict[str, int]] = {}
-    for item in audit.explanations:
+    for item in report.explanations if isinstance(report, Audit) else ():
         for warning in item.warnings:
             methods = counts.setdefault(warning, {})
             methods[item.method] = methods.get(item.method, 0) + 1
@@ -261,4 +247,7 @@ _ENVIRONMENT = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_ENVIRONMENT.globals |= {"undefined_sign": UNDEFINED, "Unjudged": Judgement("", "unknown", "not judged", "")}
+_ENVIRONMENT.globals |= {
+    "undefined_sign": DASH,
+    "Unjudged": Judgement("", "", "unknown", "not judged", ""),
+}

@@ -9,21 +9,26 @@ from pathlib import Path
 
 from rashomon.audits.auditing import AuditSettings, run_audit
 from rashomon.audits.record import Audit
-from rashomon.data import Dataset, Example
-from rashomon.errors import UserError
+from rashomon.data import Dataset
+from rashomon.data.texts import Texts, as_examples
 from rashomon.experiments.context import Context
 from rashomon.experiments.subject import GIVEN, Subject
 from rashomon.experiments.testimony import METHODS
-from rashomon.explainers.explaining import as_examples
 from rashomon.models.base import Model
+from rashomon.models.given import require_model
 from rashomon.models.model_spec import ModelSpec
 from rashomon.report.page import ReportFiles, render, save_report
-from rashomon.runs.store import Store, write_bytes
+from rashomon.runs.files import write_bytes, written_or_told
+from rashomon.runs.store import Store
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
-    """An audit that can be saved and shows itself in a notebook."""
+    """An audit that can be saved and shows itself in a notebook.
+
+    Attributes:
+        audit: everything the page shows: ``summary``, ``verdicts``, ``findings``, ``explanations``, ``warnings``.
+    """
 
     audit: Audit
 
@@ -33,17 +38,20 @@ class Report:
         if target.suffix != ".html":
             return self.save_folder(target).report
         page = render(self.audit).encode("utf-8", "replace")
-        try:
+        with written_or_told(f"The report cannot be written to {target}"):
             target.parent.mkdir(parents=True, exist_ok=True)
             write_bytes(target, page)
-        except OSError as error:
-            raise UserError(
-                f"The report cannot be written to {target}: {error.strerror or error}; choose another place."
-            ) from error
         return target
 
     def save_folder(self, folder: Path) -> ReportFiles:
         return save_report(self.audit, folder)
+
+    def __repr__(self) -> str:
+        return f"Report({self.audit.title}: {self.audit.summary})"
+
+    def __str__(self) -> str:
+        lines = [f"{verdict.method}: {verdict.sentence}" for verdict in self.audit.verdicts]
+        return "\n".join([self.audit.title, self.audit.summary, *lines])
 
     def _repr_html_(self) -> str:
         rows = "".join(
@@ -54,7 +62,7 @@ class Report:
 
 def audit(
     model: Model,
-    data: Dataset | Sequence[Example | str],
+    data: Dataset | Texts,
     *,
     methods: Sequence[str] = METHODS,
     instances: int = 100,
@@ -62,10 +70,22 @@ def audit(
     seed: int = 0,
     store: str | Path | None = None,
 ) -> Report:
-    """Audit the explanations of a model that is in memory; nothing needs labels except what says so.
+    """Run every study that fits a model and its data, and judge every method by them.
 
-    ``data`` may be plain texts. Labels of examples outside a ``Dataset`` are numbers of the model's classes.
+    Args:
+        model: a model in memory; a folder is loaded by ``load_model``, a network made a model by ``wrap``.
+        data: a dataset, or plain texts. Nothing needs labels except what says so; labels of examples outside of a
+            dataset are numbers of the model's classes.
+        methods: names of explainers, with settings in parentheses.
+        instances: how many texts are explained.
+        split: the split they are drawn from.
+        seed: of the draw and of the methods that sample.
+        store: the folder of finished work; by default ``$RASHOMON_STORE`` or the user's cache.
+
+    Returns:
+        A report that shows itself in a notebook and is saved by ``report.save("report.html")``.
     """
+    require_model(model)
     dataset = data if isinstance(data, Dataset) else _texts(data, split, model)
     context = Context(Store(Path(store)) if store is not None else Store(), given_model=model)
     subject = Subject(context.adopt(dataset), ModelSpec(), None, (seed,), checkpoint=GIVEN)
@@ -73,5 +93,5 @@ def audit(
     return Report(run_audit(context, settings, command="rashomon.audit(model, data)"))
 
 
-def _texts(given: Sequence[Example | str], split: str, model: Model) -> Dataset:
+def _texts(given: Texts, split: str, model: Model) -> Dataset:
     return Dataset("texts", {split: tuple(as_examples(given))}, model.labels)

@@ -1,12 +1,7 @@
 """Finished work is kept and found again; independent work is spread over processes."""
 
 from rashomon.runs.executor import Backend, one_thread, run_tasks
-from rashomon.runs.specifications import from_plain, key, to_plain
-from rashomon.runs.store import (
-    RunInfo,
-    Store,
-    default_root,
-    library_versions,
+from rashomon.runs.files import (
     read_json,
     read_parquet,
     read_tensors,
@@ -15,6 +10,8 @@ from rashomon.runs.store import (
     write_parquet,
     write_tensors,
 )
+from rashomon.runs.specifications import from_plain, key, to_plain
+from rashomon.runs.store import RunInfo, Store, default_root, library_versions
 
 __all__ = [
     "Backend",

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar
 
 from rashomon.errors import UserError
+from rashomon.fields import default_of
 from rashomon.registry import Registry
 from rashomon.runs.specifications import from_plain, to_plain
 
@@ -33,9 +34,7 @@ def make_by_name(registry: Registry[type[T]], text: str, **settings: Any) -> T:
 
 def settings_of(kind: type[Any]) -> dict[str, Any]:
     """What can be set, with the usual values."""
-    known: tuple[Field[Any], ...] = fields(kind) if is_dataclass(kind) else ()
-    made = {f.name: f.default if f.default_factory is MISSING else f.default_factory() for f in known}
-    return {name: None if usual is MISSING else usual for name, usual in made.items()}
+    return {field.name: default_of(field) for field in fields(kind)} if is_dataclass(kind) else {}
 
 
 def in_one_word(name: str, thing: object) -> str:

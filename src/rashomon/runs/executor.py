@@ -37,8 +37,7 @@ def run_tasks(
     ``workers`` defaults to the usable cores (of the cluster, for Ray and Dask). ``on_done`` is told the index
     of each task as it ends (with Ray: when all have ended). Tasks inside tasks run one after the other.
     """
-    if backend not in get_args(Backend):
-        raise unknown_name("executor backend", backend, get_args(Backend))
+    check_backend(backend)
     if workers is not None and workers < 1:
         raise UserError(f"The number of workers must be at least 1, not {workers}.")
     if not tasks:
@@ -55,6 +54,11 @@ def run_tasks(
             if on_done is not None:
                 on_done(index)
     return [results[index] for index in range(len(tasks))]
+
+
+def check_backend(name: str) -> None:
+    if name not in get_args(Backend):
+        raise unknown_name("executor backend", name, get_args(Backend))
 
 
 @contextmanager

@@ -2,47 +2,53 @@
 
 ``store.run`` returns the folder of a finished run, and makes it first if it is not there. Work happens in
 ``<kind>/<key>.partial``, which outlives a killed process so that the maker can go on from its checkpoints;
-only whole runs are renamed to ``<kind>/<key>``. Files are JSON, Parquet and safetensors, never pickle, and
-each is written aside and renamed, so that whatever is there is complete.
+only whole runs are renamed to ``<kind>/<key>``. A finished run is compared with its checksums when a process
+first looks at it; one that was damaged is moved to ``.damaged``, and made again.
 """
 
 from __future__ import annotations
 
 import errno
-import json
 import logging
-import math
 import os
+import re
 import shutil
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
-from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 import platformdirs
 from filelock import FileLock, Timeout
 
-from rashomon.errors import UserError
+from rashomon.errors import Caution, UserError
+from rashomon.runs.files import (
+    disk_is_full,
+    intact_tensors,
+    read_json,
+    remove_strays,
+    size_of,
+    sync,
+    sync_tree,
+    write_json,
+)
+from rashomon.runs.integrity import META, damage, sealed
 from rashomon.runs.specifications import key as key_of
 from rashomon.runs.specifications import to_plain
 
-if TYPE_CHECKING:  # these take seconds to import, and listing runs does not need them
-    import pandas as pd
-    from torch import Tensor
-
 log = logging.getLogger(__name__)
 
-SPEC, META = "spec.json", "meta.json"  # written by the store; a maker leaves these two names alone
-_PARTIAL, _TEMPORARY = ".partial", ".tmp"
-_FULL = {errno.ENOSPC, errno.EDQUOT}
+SPEC = "spec.json"  # written by the store, like the record; a maker leaves these two names alone
+_PARTIAL = ".partial"
+_DAMAGED, _TRASH = ".damaged", ".trash"
+_KEY = re.compile(r"[0-9a-f]{20}")
 _REFUSED = {
     errno.EACCES,
     errno.EPERM,
@@ -73,6 +79,17 @@ class RunInfo:
     bytes: int
     specification: Any
     versions: Mapping[str, str]
+    damage: tuple[str, ...] = ()  # what is wrong with its files, as far as was looked
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """What can be deleted without losing a finished run."""
+
+    what: str  # "unfinished", "damaged" or "removed"
+    name: str
+    path: Path
+    bytes: int
 
 
 Runs = list[RunInfo]  # inside the class, ``list`` is a method
@@ -91,22 +108,57 @@ class Store:
         one at a time makes, and the others wait and find it done.
         """
         final = self.path(specification, kind)
-        with _disk_errors(self.root):
-            if final.is_dir():
-                return final
-            with self._locked(kind, final.name):
-                if not final.is_dir():
-                    self._make(specification, final, make)
+        if self._finished(final):
+            return final
+        with disk_errors(self.root), self._locked(kind, final.name):
+            if not self._is_sound(final):  # another process may have made it in the meantime
+                self._make(specification, final, make)
         return final
+
+    def finished(self, specification: object, kind: str) -> bool:
+        """Whether the run is there, whole. A damaged one is told and moved away, so that it is made again."""
+        return self._finished(self.path(specification, kind))
 
     def path(self, specification: object, kind: str) -> Path:
         """Where the run is, or will be, once it is finished."""
         return self.root / kind / key_of(specification)
 
     def list(self) -> Runs:
-        """All runs, the newest first, unfinished ones included."""
+        """All runs, the newest first, unfinished ones included. Of damage, only that of records is seen."""
         infos = [_info(folder) for folder in self.root.glob("[!.]*/[!.]*") if folder.is_dir()]
         return sorted((info for info in infos if info), key=lambda info: info.created, reverse=True)
+
+    def verify(self) -> Iterator[RunInfo]:
+        """Every finished run, compared with its checksums; nothing is moved."""
+        for info in self.list():
+            if info.finished:
+                yield replace(info, damage=tuple(damage(info.path, info.kind, info.key)))
+
+    def leftovers(self) -> Sequence[Leftover]:
+        """Unfinished runs nobody works on, damaged ones, and what was removed but not deleted to the end."""
+        unfinished = [i for i in self.list() if not i.finished and not self._at_work(i.kind, i.key)]
+        found = [Leftover("unfinished", f"{i.kind}/{i.key}", i.path, i.bytes) for i in unfinished]
+        spoilt = [info for info in self.verify() if info.damage]
+        found += [Leftover("damaged", f"{i.kind}/{i.key}", i.path, i.bytes) for i in spoilt]
+        for folder, what in ((_DAMAGED, "damaged"), (_TRASH, "removed")):
+            inside = sorted((self.root / folder).glob("*"))
+            found += [Leftover(what, path.name, path, size_of(path)) for path in inside]
+        return found
+
+    def delete(self, leftovers: Sequence[Leftover]) -> None:
+        """Delete what ``leftovers`` found. What another process has begun to work on since then stays."""
+        for leftover in leftovers:
+            if leftover.path.parent.name in (_DAMAGED, _TRASH):
+                shutil.rmtree(leftover.path, ignore_errors=True)
+                continue
+            with disk_errors(self.root):
+                kind, key = leftover.path.parent.name, leftover.path.name.removesuffix(_PARTIAL)
+                try:
+                    with self._locked(kind, key, wait=False):
+                        self._move(leftover.path, _TRASH)
+                except (Timeout, FileNotFoundError):
+                    continue
+        shutil.rmtree(self.root / _TRASH, ignore_errors=True)
 
     def show(self, prefix: str) -> RunInfo:
         """The run whose key begins so; ``kind/key`` tells apart two kinds with one key."""
@@ -121,35 +173,85 @@ class Store:
     def remove(self, prefix: str) -> RunInfo:
         """Delete one run. It is first moved out of sight, so that no half of it is ever found."""
         info = self.show(prefix)
-        trash = self.root / ".trash"
-        with _disk_errors(self.root):
+        with disk_errors(self.root):
             try:
                 with self._locked(info.kind, info.key, wait=False):
-                    trash.mkdir(exist_ok=True)
-                    info.path.rename(trash / uuid.uuid4().hex)
+                    self._move(info.path, _TRASH)
             except Timeout:
                 raise UserError(f"Run {info.key} is being made by another process right now.") from None
             except FileNotFoundError:
                 raise UserError(f"Run {info.key} was just finished or removed by another process.") from None
-        shutil.rmtree(trash, ignore_errors=True)
+        shutil.rmtree(self.root / _TRASH, ignore_errors=True)
         return info
 
     def _make(self, specification: object, final: Path, make: Callable[[Path], None]) -> None:
         partial = final.with_name(final.name + _PARTIAL)
+        if partial.is_dir():
+            self._look_through(partial)
         resumed = partial.is_dir()
         partial.mkdir(exist_ok=True)
         # a record in the folder means that the last attempt died between the end of its work and the rename
         if not (partial / META).is_file():
-            for stray in partial.rglob(f".*{_TEMPORARY}"):  # what was being written when a process died
-                stray.unlink()
             write_json(partial / SPEC, to_plain(specification))  # first: an unfinished run tells what it is
             start = time.perf_counter()
             make(partial)
             seconds = time.perf_counter() - start
-            _sync_tree(partial)
-            write_json(partial / META, _meta(final, seconds, resumed))
+            sync_tree(partial)
+            write_json(partial / META, sealed(_meta(final, seconds, resumed), partial))
         partial.rename(final)
-        _sync(final.parent)
+        sync(final.parent)
+
+    def _look_through(self, partial: Path) -> None:
+        """What an interrupted attempt left is used only if it is sound: whole records, whole checkpoints."""
+        kind, key = partial.parent.name, partial.name.removesuffix(_PARTIAL)
+        remove_strays(partial)
+        if (partial / META).is_file():
+            wrong = damage(partial, kind, key)
+        else:
+            tensors = sorted(partial.rglob("*.safetensors"))
+            wrong = [f"{path.name} is damaged" for path in tensors if not intact_tensors(path)]
+        if wrong:
+            self._set_aside(partial, wrong)
+
+    def _finished(self, final: Path) -> bool:
+        if not final.is_dir():
+            return False
+        kind, key = final.parent.name, final.name
+        if not damage(final, kind, key):
+            return True
+        with disk_errors(self.root), self._locked(kind, key):
+            return self._is_sound(final)
+
+    def _is_sound(self, final: Path) -> bool:
+        """Called under the run's lock. What is damaged is not there afterwards."""
+        if not final.is_dir():
+            return False
+        wrong = damage(final, final.parent.name, final.name)
+        if wrong:
+            self._set_aside(final, wrong)
+        return not wrong
+
+    def _set_aside(self, folder: Path, wrong: Sequence[str]) -> None:
+        moved = self._move(folder, _DAMAGED)
+        warnings.warn(
+            f"The stored run {folder.parent.name}/{folder.name} was damaged ({_listed(wrong)}) and is made again; "
+            f"what was there is in {moved} until `rashomon runs clean`.",
+            Caution,
+            stacklevel=2,
+        )
+
+    def _move(self, folder: Path, hidden: str) -> Path:
+        """Out of sight in one step, so that no half of a run is ever found."""
+        target = self.root / hidden / f"{folder.parent.name}-{folder.name}-{uuid.uuid4().hex[:8]}"
+        target.parent.mkdir(exist_ok=True)
+        return folder.rename(target)
+
+    def _at_work(self, kind: str, key: str) -> bool:
+        try:
+            with self._locked(kind, key, wait=False):
+                return False
+        except Timeout:
+            return True
 
     @contextmanager
     def _locked(self, kind: str, key: str, wait: bool = True) -> Iterator[None]:
@@ -193,126 +295,49 @@ def library_versions() -> dict[str, str]:
     return found
 
 
-# ---- files that are there in full or not at all
-
-
-def write_bytes(path: Path, data: bytes) -> None:
-    """Write aside, flush to disk, rename."""
-    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}{_TEMPORARY}")
-    try:
-        with aside.open("wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        aside.replace(path)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
-
-
-def write_json(path: Path, data: Any) -> None:
-    """JSON for programs and people; numbers that JSON does not have (NaN, infinity) become null."""
-    text = json.dumps(_finite(data), indent=1, ensure_ascii=False, allow_nan=False)
-    write_bytes(path, text.encode() + b"\n")
-
-
-def read_json(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
-def write_parquet(path: Path, frame: pd.DataFrame) -> None:
-    buffer = BytesIO()
-    frame.to_parquet(buffer)
-    write_bytes(path, buffer.getvalue())
-
-
-def read_parquet(path: Path) -> pd.DataFrame:
-    import pandas as pd
-
-    return pd.read_parquet(path)
-
-
-def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Named tensors as safetensors; tied weights are written once for each of their names."""
-    from safetensors.torch import save
-
-    seen: set[int] = set()
-    apart: dict[str, Tensor] = {}
-    for name, tensor in tensors.items():
-        plain = tensor.detach().cpu().contiguous()
-        storage = plain.untyped_storage().data_ptr()
-        apart[name] = plain.clone() if storage in seen else plain  # safetensors refuses shared memory
-        seen.add(storage)
-    write_bytes(path, save(apart))
-
-
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    from safetensors.torch import load_file
-
-    tensors: dict[str, Tensor] = load_file(path)
-    return tensors
-
-
-def _finite(data: Any) -> Any:
-    if isinstance(data, np.generic):
-        data = data.item()
-    if isinstance(data, float):
-        return data if math.isfinite(data) else None
-    if isinstance(data, Mapping):
-        return {name: _finite(item) for name, item in data.items()}
-    if isinstance(data, list | tuple):
-        return [_finite(item) for item in data]
-    return data
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _sync_tree(folder: Path) -> None:
-    """Makers may write files by other means; all of it must be on disk before the run counts as finished."""
-    for path in folder.rglob("*"):
-        _sync(path)
-    _sync(folder)
-
-
 # ---- reading the directory
 
 
 def _info(folder: Path) -> RunInfo | None:
     """``None`` for a folder that is not a run, or that was renamed or removed while it was looked at."""
     finished = not folder.name.endswith(_PARTIAL)
+    key = folder.name.removesuffix(_PARTIAL)
+    if not _KEY.fullmatch(key):
+        return None
+    wrong: list[str] = []
+    specification = _record(folder / SPEC, wrong)
+    meta = _record(folder / META, wrong) if finished else {}
     try:
-        meta = read_json(folder / META) if finished else {}
-        specification = read_json(folder / SPEC)
-        changed = datetime.fromtimestamp(folder.stat().st_mtime, UTC)
+        created = datetime.fromtimestamp(folder.stat().st_mtime, UTC)
     except FileNotFoundError:
         return None
-    except ValueError as error:
-        raise UserError(f"The run in {folder} is damaged; delete the folder.") from error
+    meta = meta if isinstance(meta, dict) else {}
+    with suppress(KeyError, ValueError, TypeError):  # unfinished, or damaged
+        created = datetime.fromisoformat(meta["created"])
     return RunInfo(
         kind=folder.parent.name,
-        key=folder.name.removesuffix(_PARTIAL),
+        key=key,
         path=folder,
         finished=finished,
-        created=datetime.fromisoformat(meta["created"]) if finished else changed,
+        created=created,
         seconds=meta.get("seconds"),
-        bytes=_size(folder),
+        bytes=size_of(folder),
         specification=specification,
         versions=meta.get("versions", {}),
+        damage=tuple(wrong) if finished else (),
     )
 
 
-def _size(folder: Path) -> int:
-    total = 0
-    for path in folder.rglob("*"):
-        with suppress(FileNotFoundError):  # a run at work replaces its files
-            total += path.stat().st_size if path.is_file() else 0
-    return total
+def _record(path: Path, wrong: list[str]) -> Any:
+    try:
+        return read_json(path)
+    except (OSError, ValueError) as error:
+        wrong.append(f"{path.name} {'is missing' if isinstance(error, OSError) else 'is not JSON'}")
+        return None
+
+
+def _listed(wrong: Sequence[str]) -> str:
+    return ", ".join(wrong[:3]) + (f" and {len(wrong) - 3} more" if len(wrong) > 3 else "")
 
 
 def _matches(info: RunInfo, prefix: str) -> bool:
@@ -320,16 +345,16 @@ def _matches(info: RunInfo, prefix: str) -> bool:
 
 
 @contextmanager
-def _disk_errors(root: Path) -> Iterator[None]:
+def disk_errors(root: Path) -> Iterator[None]:
     """A full disk or a store that may not be written is for the user to mend; other errors pass."""
     try:
         yield
-    except OSError as error:
-        if error.errno in _FULL:
+    except Exception as error:
+        if disk_is_full(error):
             raise UserError(
                 f"The disk of the run store {root} is full; make room or choose another."
             ) from error
-        if error.errno in _REFUSED and error.filename is not None:
+        if isinstance(error, OSError) and error.errno in _REFUSED and error.filename is not None:
             path = Path(os.fsdecode(error.filename))
             if path.is_relative_to(root) or root.is_relative_to(path):  # not a file of the maker's own
                 sentence = (

@@ -5,9 +5,10 @@ from rashomon.experiments.instance_search import Search
 from rashomon.experiments.subject import DatasetSpec, Subject
 from rashomon.experiments.testimony import Ask
 from rashomon.studies.adversary import AdversarySweep
-from rashomon.studies.agreement import Agreement, agreement
+from rashomon.studies.agreement import Agreement
+from rashomon.studies.asking import study
 from rashomon.studies.attefa import Attefa
-from rashomon.studies.base import Finding, Study, studies
+from rashomon.studies.base import ExplanationStudy, Finding, Judgement, Study, studies
 from rashomon.studies.erasure import Erasure
 from rashomon.studies.guided_mlp import GuidedMlp
 from rashomon.studies.instance_adversary import InstanceAdversary
@@ -25,9 +26,11 @@ __all__ = [
     "Context",
     "DatasetSpec",
     "Erasure",
+    "ExplanationStudy",
     "Finding",
     "GuidedMlp",
     "InstanceAdversary",
+    "Judgement",
     "Necessity",
     "NoiseCeiling",
     "Permutation",
@@ -36,6 +39,6 @@ __all__ = [
     "SeedVariance",
     "Study",
     "Subject",
-    "agreement",
     "studies",
+    "study",
 ]

@@ -22,30 +22,47 @@ from rashomon.experiments.adversaries import (
     train_adversaries,
     usual_adversary,
 )
+from rashomon.experiments.alternatives import (
+    Alternative,
+    alternatives_in,
+    alternatives_of,
+    beside_adversaries,
+    best_alternative,
+    still_learning,
+)
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Plot, Series
-from rashomon.experiments.instance_search import Search, search_all
+from rashomon.experiments.instance_search import IN_AUDITS, Search
 from rashomon.experiments.subject import Subject
-from rashomon.experiments.summaries import summary_row
-from rashomon.experiments.testimony import draw
+from rashomon.experiments.summaries import summary_of
+from rashomon.experiments.testimony import Ask
 from rashomon.experiments.trials import (
     OTHER_SEEDS,
     SelectionSplit,
     Trial,
-    against_base,
-    other_models,
     prepare,
     selecting,
 )
 from rashomon.measures.classification import f1
-from rashomon.measures.curves import bootstrap_area, height_at, normalised_area, shape_of
-from rashomon.papers import published
-from rashomon.studies.base import AttentionStudy, Finding, configuration_of, studies
+from rashomon.measures.curves import (
+    bootstrap_area,
+    bounded,
+    height_at,
+    normalised_area,
+    points_between,
+    shape_of,
+)
+from rashomon.measures.divergence import LN2
+from rashomon.models.build import is_pretrained
+from rashomon.studies.base import ON_TRIAL, AttentionStudy, Finding, Study, audited_adversary, studies
 from rashomon.training.adversarial import PUBLISHED_SCALE, ModelConsistentAdversary, Reading
 from rashomon.training.settings import TrainingSpec
+from rashomon.wording import capitalised, decimal, interval_words, with_interval
 
+UNFAITHFUL = 0.1  # a score like AtteFa's below which another attention gives the same predictions
 SAME_F1 = 0.03  # an adversary this close to the base predicts as well
 LAMBDAS = (0.0, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 0.1, 1.0)
+AUDITED_LAMBDAS = (0.0, 1e-3, 1e-1)  # enough to show the shape of the curve
 MARKERS = {"seed": "triangle", "uniform": "square", "instance": "plus"}
 NAMES = {"seed": "other seeds", "uniform": "uniform weights", "instance": "per-instance adversary"}
 
@@ -57,26 +74,56 @@ class AdversarySweep(AttentionStudy):
 
     name: ClassVar[str] = "adversary"
     question: ClassVar[str] = "Can a model be trained that predicts the same and attends elsewhere?"
-    subject: Subject = field(default_factory=Subject)  # its first seed is the base
-    lambdas: tuple[float, ...] = LAMBDAS
+    title: ClassVar[str] = "Adversary"
+    chapter: ClassVar[str | None] = ON_TRIAL
+    order: ClassVar[int] = 90
+
+    lambdas: tuple[float, ...] = LAMBDAS  # how much moving the attention weighs; one adversary each
     seeds: tuple[int, ...] = (1,)  # of the adversaries
     other_seeds: tuple[int, ...] = OTHER_SEEDS  # of ordinary models beside them; () leaves them out
-    uniform: bool = True
+    uniform: bool = True  # whether a model with uniform attention stands beside them
     search: Search | None = field(default_factory=Search)  # the per-instance adversary; None leaves it out
     instances: int = 500  # texts for the per-instance adversary
     floor: float = 0.4  # JSD above which the best F1 is reported
-    selection: SelectionSplit = "dev"
+    selection: SelectionSplit = "dev"  # the split that picks a model's epoch: dev, or test as some papers did
     training: TrainingSpec | None = None  # of the adversaries; None: what suits the model
-    reading: Reading | None = None
+    warm: bool = False  # whether adversaries start near the base instead of from nothing
+    reading: Reading | None = None  # what of the attention is compared; None: heads, a transformer's mean
+
+    @classmethod
+    def for_audit(cls, asked: Ask) -> Study | None:
+        """A few lambdas over a few epochs; adversaries of what was fine-tuned take too long."""
+        subject = asked.subject
+        if subject.checkpoint is not None or is_pretrained(subject.model.name):
+            return None
+        return cls(
+            subject,
+            lambdas=AUDITED_LAMBDAS,
+            other_seeds=subject.with_another_seed.seeds,
+            search=IN_AUDITS,
+            instances=asked.instances,
+            training=audited_adversary(subject),
+            warm=True,
+        )
+
+    def needed_models(self) -> tuple[Subject, ...]:
+        if self.subject.checkpoint is not None:
+            return (self.first_base,)
+        others = (replace(self.base, seeds=self.other_seeds),) if self.other_seeds else ()
+        return (self.first_base, *others, *([self._uniform] if self.uniform else []))
 
     def run(self, context: Context) -> Finding:
         if not self.lambdas or not self.seeds or min(self.lambdas) < 0:
             raise UserError("The sweep needs at least one lambda, none of them negative, and one seed.")
         context = selecting(context, [self.subject.dataset], self.selection)
+        self.check_fit(context)
         trial = prepare(context, [self.base], self.reading)[0]
         outcomes = self._sweep(context, trial)
         instances = pd.concat([_instances(outcome) for outcome in outcomes], ignore_index=True)
-        beside, warnings = self._beside(context, trial)
+        uniform = self._uniform if self.uniform else None
+        beside, warnings = beside_adversaries(
+            context, trial, self.other_seeds, uniform, self.search, self.instances
+        )
         instances = pd.concat([instances, *beside], ignore_index=True)
         instances["label_name"] = [trial.data.labels[label] for label in instances["label"]]
         ids = instances["position"].map(dict(enumerate(example.id for example in trial.data["test"])))
@@ -86,50 +133,26 @@ class AdversarySweep(AttentionStudy):
         points = _points(instances, trial)
         curve = _curve(points, instances)
         best = self._best(points, outcomes, trial)
-        tables = {"summary": points, "curve": curve, "best": best, "instances": instances}
-        sweep = _published_sweep(trial)
-        if len(sweep):
-            tables["published"] = sweep
-        return Finding(
-            study=self.name,
-            question=self.question,
-            verdict=_verdict(points, curve, best, self.floor),
-            configuration=configuration_of(self),
-            tables=tables,
-            figures=_figures(points, sweep),
-            warnings=tuple(warnings),
+        other = best_alternative([*alternatives_of(outcomes), *alternatives_in(beside)])
+        return self.finding(
+            _verdict(points, curve, best, self.floor, other, _unfinished(points, outcomes)),
+            {"summary": points, "curve": curve, "best": best, "instances": instances},
+            figures=_figures(points),
+            warnings=(*trial.data.notes, *warnings),
         )
+
+    @property
+    def _uniform(self) -> Subject:
+        return self.first_base.with_model(weights="uniform")
 
     def _sweep(self, context: Context, trial: Trial) -> list[Outcome]:
         training = adversary_training(trial, self.training)
         members = [
-            Member(trial, ModelConsistentAdversary(trial.reading, weight), training, seed)
+            Member(trial, ModelConsistentAdversary(trial.reading, weight), training, seed, self.warm)
             for weight in sorted(set(self.lambdas))
             for seed in self.seeds
         ]
         return train_adversaries(context, members)
-
-    def _beside(self, context: Context, trial: Trial) -> tuple[list[pd.DataFrame], list[str]]:
-        """Other seeds, uniform weights and the per-instance adversary, where the model allows them."""
-        parts, warnings = [], []
-        trainable = self.subject.checkpoint is None
-        if self.other_seeds and trainable:
-            parts.append(other_models(context, trial, self.other_seeds).assign(kind="seed"))
-        if self.uniform and trainable:
-            uniform = replace(self.base, seeds=self.subject.seeds[:1]).with_model(weights="uniform")
-            model = context.trained([uniform])[0][0].model
-            parts.append(against_base(trial, model).assign(kind="uniform", seed=self.subject.seeds[0]))
-        if self.search is not None and trial.fresh:
-            texts = draw(trial.data, "test", self.instances, 0)
-            found = search_all(context, trial.base, texts, self.search, 0)
-            parts.append(found.assign(kind="instance", seed=0, **{"class": -1}))
-        if not trainable:
-            warnings.append(
-                "A checkpoint is not trained again, so other seeds and uniform weights are missing."
-            )
-        if not trial.fresh:
-            warnings.append("The per-instance adversary needs a built-in model, so it is missing.")
-        return parts, [*trial.data.notes, *warnings]
 
     def left_open(self) -> dict[str, object]:
         return {"training": usual_adversary(self.subject)}
@@ -149,11 +172,6 @@ class AdversarySweep(AttentionStudy):
         row = of_all[of_all["lambda"] == chosen].iloc[0]
         told: dict[str, Any] = {name: row[name] for name in ("lambda", "f1", "tvd", "halved_tvd", "jsd", "n")}
         told["base_f1"] = trial.base_scores.get("f1", float("nan"))
-        for known in published("not_not")["best"] if _as_published(trial) else ():
-            if known["dataset"] == trial.data.name:
-                figures = {"lambda": known["lambda"], "f1": known["f1"], "jsd": known["jsd"]}
-                told |= {f"published_{name}": value for name, value in figures.items()}
-                told["published_halved_tvd"] = known["tvd"]
         return pd.DataFrame([told])
 
 
@@ -185,8 +203,7 @@ def _points(instances: pd.DataFrame, trial: Trial) -> pd.DataFrame:
 
 def _point(kind: str, weight: float, label: str, part: pd.DataFrame, trial: Trial) -> dict[str, Any]:
     by_seed = [group for _, group in part.groupby("seed")]
-    changed = summary_row([group["tvd"].to_numpy() for group in by_seed])
-    moved = summary_row([group["jsd"].to_numpy() for group in by_seed])
+    changed, moved = summary_of(part, "tvd", (0.0, 1.0)), summary_of(part, "jsd", (0.0, LN2))
     scores = [_f1(group, trial) for group in by_seed] if label == "all" and kind != "instance" else []
     row: dict[str, Any] = {
         "kind": kind,
@@ -198,6 +215,7 @@ def _point(kind: str, weight: float, label: str, part: pd.DataFrame, trial: Tria
         "f1": float(np.mean(scores)) if scores else np.nan,
         "halved_tvd": changed["mean"] * PUBLISHED_SCALE,
     }
+    row["interval"] = moved["interval"]
     for figure, summary in (("tvd", changed), ("jsd", moved)):
         row |= {figure: summary["mean"]}
         row |= {f"{figure}_{name}": summary[name] for name in ("std", "low", "high")}
@@ -219,11 +237,14 @@ def _curve(points: pd.DataFrame, instances: pd.DataFrame) -> pd.DataFrame:
         mine = points[(points["kind"] == "adversary") & (points["class"] == label)]
         texts = sweep if label == "all" else sweep[sweep["label_name"] == label]
         moved, changed = _grid(texts, "jsd"), _grid(texts, "tvd")
-        area = normalised_area(mine["jsd"].to_numpy(), mine["tvd"].to_numpy())
-        low, high = bootstrap_area(moved, changed)
+        beside = points[(points["kind"] != "adversary") & (points["class"] == label)]
+        others = beside["jsd"].to_numpy(), beside["tvd"].to_numpy()
+        places = mine["jsd"].to_numpy(), bounded(mine["jsd"].to_numpy(), mine["tvd"].to_numpy(), others)
+        area = normalised_area(*places)
+        low, high = bootstrap_area(moved, changed, others)
         row = {"class": label, "points": len(mine), "n": moved.shape[1], "area": area}
-        ranges = (float(np.ptp(mine[figure].to_numpy())) for figure in ("tvd", "jsd"))
-        row |= {"low": low, "high": high, "shape": shape_of(low, high, *ranges)}
+        row |= {"between": points_between(places[0]), "low": low, "high": high, "interval": "95 %"}
+        row["shape"] = shape_of(low, high, *places)
         row |= {"least_tvd": mine["tvd"].min(), "most_tvd": mine["tvd"].max(), "most_jsd": mine["jsd"].max()}
         rows.append(row | _under(points, mine, label))
     return pd.DataFrame(rows)
@@ -248,31 +269,17 @@ def _under(points: pd.DataFrame, curve: pd.DataFrame, label: str) -> dict[str, A
     return told
 
 
-def _as_published(trial: Trial) -> bool:
-    subject = trial.subject
-    return subject.checkpoint is None and subject.model.name == "bilstm"
-
-
-def _published_sweep(trial: Trial) -> pd.DataFrame:
-    """The paper's Table 5 for this dataset, its TVD also on our scale."""
-    rows = published("not_not")["sweep"].get(trial.data.name, []) if _as_published(trial) else []
-    table = pd.DataFrame(rows, columns=["lambda", "f1", "halved_tvd", "jsd"])
-    return table.assign(tvd=table["halved_tvd"] / PUBLISHED_SCALE)
-
-
-def _figures(points: pd.DataFrame, sweep: pd.DataFrame) -> tuple[Plot, ...]:
+def _figures(points: pd.DataFrame) -> tuple[Plot, ...]:
     plots = []
     for label in points["class"].unique():
         of_class = points[points["class"] == label]
         series = [_line(of_class[of_class["kind"] == "adversary"].sort_values(["jsd", "tvd"]))]
+        series.append(_bound(of_class))
         for kind, marker in MARKERS.items():
             part = of_class[of_class["kind"] == kind].dropna(subset=["jsd", "tvd"])
             if len(part):
                 x, y = part["jsd"].tolist(), part["tvd"].tolist()
                 series.append(Series(NAMES[kind], x, y, line=False, marker=marker))
-        if label == "all" and len(sweep):
-            known = sweep.sort_values(["jsd", "tvd"])
-            series.append(Series("published adversaries", known["jsd"].tolist(), known["tvd"].tolist()))
         where = "all texts" if label == "all" else f"texts of class {label}"
         plots.append(
             Plot(
@@ -280,10 +287,21 @@ def _figures(points: pd.DataFrame, sweep: pd.DataFrame) -> tuple[Plot, ...]:
                 "distance of attention from the base (JSD, at most ln 2)",
                 "distance of predictions (TVD)",
                 tuple(series),
-                "Lower and further right is a better adversary. Means over texts; the band is their 95 % interval.",
+                "Lower and further right is a better adversary. Means over texts; the band is their "
+                f"{interval_words(of_class['interval'])}.",
             )
         )
     return tuple(plots)
+
+
+def _bound(of_class: pd.DataFrame) -> Series:
+    """The best that anything found at each distance of the curve."""
+    defined = of_class.dropna(subset=["jsd", "tvd"])
+    beside = defined[defined["kind"] != "adversary"]
+    mine = defined[defined["kind"] == "adversary"].sort_values(["jsd", "tvd"])
+    x = mine["jsd"].to_numpy()
+    y = bounded(x, mine["tvd"].to_numpy(), (beside["jsd"].to_numpy(), beside["tvd"].to_numpy()))
+    return Series("best that anything found", x.tolist(), y.tolist())
 
 
 def _line(part: pd.DataFrame) -> Series:
@@ -291,36 +309,82 @@ def _line(part: pd.DataFrame) -> Series:
     return Series("adversaries over lambda", x, y, low, high)
 
 
-def _verdict(points: pd.DataFrame, curve: pd.DataFrame, best: pd.DataFrame, floor: float) -> str:
+def _unfinished(points: pd.DataFrame, outcomes: Sequence[Outcome]) -> str:
+    """Why a search that found nothing proves nothing, in words; empty where it was carried to its end."""
+    of_all = points[points["class"] == "all"]
+    plain = of_all[(of_all["kind"] == "adversary") & (of_all["lambda"] == 0)]["tvd"]
+    seeds = of_all[of_all["kind"] == "seed"]["tvd"]
+    if len(plain) and len(seeds) and plain.iloc[0] > seeds.mean():
+        return (
+            "even the adversary that was only to imitate predicts further from the base "
+            f"(TVD {decimal(plain.iloc[0], 3)}) than another seed does ({decimal(seeds.mean(), 3)})"
+        )
+    if still_learning(outcomes):
+        return "most adversaries were still improving in their last epoch"
+    return ""
+
+
+def _verdict(
+    points: pd.DataFrame,
+    curve: pd.DataFrame,
+    best: pd.DataFrame,
+    floor: float,
+    other: Alternative | None,
+    unfinished: str,
+) -> str:
     row = curve[curve["class"] == "all"].iloc[0]
     shape = {
         "convex": "the curve is convex: attention moves far before predictions change",
         "concave": "the curve is concave: already small moves of attention cost predictions",
         "flat": "the curve is flat: moving attention costs next to nothing",
         "undecided": "the texts do not decide whether the curve is convex or concave",
-        "undefined": "the curve has too few points or no range to have a shape",
+        "straight": "the curve is straight: attention moves in proportion to what it costs",
+        "undefined": "the curve has no points between its ends, or no range, and so no shape",
     }[str(row["shape"])]
-    area = "" if np.isnan(row["area"]) else f" (area {row['area']:.2f} [{row['low']:.2f}, {row['high']:.2f}])"
+    area = "" if np.isnan(row["area"]) else f" (area {with_interval({**row, 'mean': row['area']})})"
+    shape = f"{shape}{area}" if not unfinished else "a curve of unfinished searches has no shape to speak of"
+    seeds = points[(points["kind"] == "seed") & (points["class"] == "all")]
+    normal = f"; other seeds alone move it by {decimal(seeds['jsd'].mean())}" if len(seeds) else ""
+    found = _outcome(points, best, floor, other, unfinished)
+    return f"{capitalised(found)}; {shape}{normal}."
+
+
+def _outcome(
+    points: pd.DataFrame, best: pd.DataFrame, floor: float, other: Alternative | None, unfinished: str
+) -> str:
+    """What was found: by an adversary, else by anything; and where nothing was, whether that means anything."""
+    if not best.empty and _as_good(best.iloc[0]):
+        return _found(best.iloc[0])
+    if other is not None and other.is_apart and other.score < UNFAITHFUL:
+        return (
+            f"{other.finder} attends elsewhere and predicts nearly the same (JSD {decimal(other.jsd)}, TVD "
+            f"{decimal(other.tvd, 3)}), so the base's attention is not the only account of its predictions"
+        )
+    if unfinished:
+        return (
+            f"it cannot be told yet whether another attention would do: {unfinished}; longer training "
+            "(`rashomon study adversary`) would tell"
+        )
     if best.empty and not points["lambda"].max() > 0:
-        found = "no lambda above 0 asked the adversary to move attention"
-    elif best.empty:
-        found = (
+        return "no lambda above 0 asked the adversary to move attention"
+    if best.empty:
+        return (
             f"no adversary moved attention by more than {floor:g} JSD, which speaks for attention as explanation "
             "as far as these trainings went"
         )
-    else:
-        found = _found(best.iloc[0])
-    seeds = points[(points["kind"] == "seed") & (points["class"] == "all")]
-    normal = f"; other seeds alone move it by {seeds['jsd'].mean():.2f}" if len(seeds) else ""
-    return f"{found[0].upper()}{found[1:]}; {shape}{area}{normal}."
+    return _found(best.iloc[0])
+
+
+def _as_good(best: pd.Series[Any]) -> bool:
+    return bool(best["base_f1"] - best["f1"] <= SAME_F1)
 
 
 def _found(best: pd.Series[Any]) -> str:
-    told = f"JSD {best['jsd']:.2f}, TVD {best['tvd']:.3f}"
+    told = f"JSD {decimal(best['jsd'])}, TVD {decimal(best['tvd'], 3)}"
     if np.isnan(best["base_f1"]) or np.isnan(best["f1"]):
         return f"an adversary attends elsewhere ({told}; how well it predicts needs labels)"
-    told = f"F1 {best['f1']:.3f} (base {best['base_f1']:.3f}), {told}"
-    if best["base_f1"] - best["f1"] <= SAME_F1:
+    told = f"F1 {decimal(best['f1'], 3)} (base {decimal(best['base_f1'], 3)}), {told}"
+    if _as_good(best):
         return (
             f"an adversary attends elsewhere and predicts as well ({told}), so the base's attention is not the "
             "only account of its predictions"

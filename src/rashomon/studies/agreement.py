@@ -2,39 +2,65 @@
 
 Magnitudes of the scores over content tokens are correlated for every pair of methods, per text. Special tokens
 are left out; sign agreement alone looks at signed scores, and only between methods whose sign means something.
+
+A method is judged by its agreement with the others, beside how well it agrees with itself when it is asked again: no
+method can be expected to agree with another one better than with itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
 from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 
-from rashomon.errors import UserError
+from rashomon.data import Dataset
+from rashomon.drawing.tables import SummaryTable, figure_first
+from rashomon.errors import DoesNotFit, UserError
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions, Matrix, Plot, Series
+from rashomon.experiments.judging import counted, too_few
+from rashomon.experiments.repeats import REPEATED, SAMPLING, on_fewer_texts, sampled_again
 from rashomon.experiments.summaries import (
     FLOOR,
     Row,
-    capitalised,
     check_measures,
     headline,
-    number,
     ranked_rows,
     summarise_by,
+    summary_of,
 )
-from rashomon.experiments.testimony import Ask, Testimony, from_stored, hear, is_signed, warnings_of
-from rashomon.explainers import Explanations
+from rashomon.experiments.testimony import (
+    Testimony,
+    answerable,
+    from_stored,
+    hear,
+    is_signed,
+    samples,
+    warnings_of,
+)
+from rashomon.explainers import Explanations, find_explainer
 from rashomon.measures import measures
 from rashomon.measures.agreement import kendall_matrix
 from rashomon.measures.base import Floats, Ragged
-from rashomon.studies.base import Finding, Study, configuration_of, studies
+from rashomon.models.base import Model
+from rashomon.studies.base import ExplanationStudy, Finding, Judgement, studies
+from rashomon.wording import capitalised, decimal, sample, with_interval
 
 HEADLINE = "kendall"
+CLOSE_TO_CEILING = 0.8  # share of a method's agreement with itself that counts as agreeing with others
+SOME_AGREEMENT = 0.3  # tau; below it a ceiling is too low to say anything, too
+# Explainers that estimate one quantity in two ways are one voice, however often it speaks.
+ONE_QUANTITY = {
+    "integrated-gradients": "the integral of gradients",
+    "gradient-shap": "the integral of gradients",
+    "lime": "the weights of a linear model of removed tokens",
+    "kernel-shap": "the weights of a linear model of removed tokens",
+}
+ONE_METHOD = "Agreement needs at least two methods that can explain the model."
 MEASURES = (
     "kendall",
     "spearman",
@@ -54,35 +80,41 @@ MEASURES = (
 
 @studies.register("agreement")
 @dataclass(frozen=True)
-class Agreement(Study):
+class Agreement(ExplanationStudy):
     """Do the methods agree with each other? Correlations of every pair, by measure and by text length."""
 
     name: ClassVar[str] = "agreement"
     question: ClassVar[str] = "Do the methods tell the same story?"
-    ask: Ask = field(default_factory=Ask)
-    measures: tuple[str, ...] = MEASURES
+    title: ClassVar[str] = "Agreement between methods"
+    order: ClassVar[int] = 10
+
+    measures: tuple[str, ...] = MEASURES  # of agreement, by name (`rashomon list measures`)
+
+    def fits(self, model: Model, data: Dataset) -> str | None:
+        methods, _ = answerable(self.methods, model)
+        several = len([method for method in methods if method != FLOOR]) > 1
+        return super().fits(model, data) or (None if several else ONE_METHOD)
 
     def run(self, context: Context) -> Finding:
         check_measures(self.measures, "agreement")
+        self.check_fit(context)
         heard = hear(context, self.ask, extra=(FLOOR,))
         methods = [m for m in heard[0].told.methods if m != FLOOR]
         if len(methods) < 2:
-            raise UserError("Agreement needs at least two methods that can explain the model.")
+            raise DoesNotFit(ONE_METHOD)
         instances = pd.concat([agreement_table(t, self.measures) for t in heard], ignore_index=True)
         summary = summarise_pairs(instances)
         main = headline(HEADLINE, self.measures)
-        return Finding(
-            study=self.name,
-            question=self.question,
-            verdict=_verdict(summary, methods, main),
-            configuration=configuration_of(self),
-            tables={"summary": summary, "instances": instances},
+        return self.finding(
+            _verdict(summary, methods, main),
+            {"summary": summary, "instances": instances},
             figures=(
                 _matrix(summary, methods, self.measures),
                 _distributions(instances, methods, main),
                 _by_length(instances, methods, main),
             ),
             warnings=warnings_of(heard),
+            judgements=_judgements(context, heard, methods, instances) if HEADLINE in self.measures else (),
         )
 
 
@@ -138,13 +170,86 @@ def mean_by_example(instances: pd.DataFrame) -> dict[str, float]:
     return {str(key): float(value) for key, value in means.items()}
 
 
-def agreement(told: Explanations, measures: Sequence[str] = ("kendall", "pearson")) -> pd.DataFrame:
-    """The agreement of explanations already in hand, as a table with a row for every pair and measure."""
+def agreement(told: Explanations, measures: str | Sequence[str] = ("kendall", "pearson")) -> pd.DataFrame:
+    """How much explanations that are already in hand agree.
+
+    Args:
+        told: explanations of the same texts by two methods or more. Where texts were explained under several
+            seeds or by several models, the intervals are over these, too.
+        measures: names of agreement measures (``rashomon list measures``).
+
+    Returns:
+        A frame with a row for every measure and pair of methods: the mean over texts, its 95 % interval, n, the
+        count of texts where the measure is undefined, and the standard deviation over texts.
+    """
+    if not isinstance(told, Explanations):
+        raise UserError(
+            "Agreement is between explanations, as explain, Explanations.load and from_scores give them."
+        )
+    measures = (measures,) if isinstance(measures, str) else tuple(measures)
     check_measures(measures, "agreement")
     heard = from_stored(told)
     if len(heard[0].told.methods) < 2:
         raise UserError("Agreement needs explanations by at least two methods.")
-    return summarise_pairs(pd.concat([agreement_table(t, measures) for t in heard], ignore_index=True))
+    pairs = pd.concat([agreement_table(t, measures) for t in heard], ignore_index=True)
+    return SummaryTable(figure_first(summarise_pairs(pairs)))
+
+
+def _judgements(
+    context: Context, heard: Sequence[Testimony], methods: Sequence[str], instances: pd.DataFrame
+) -> tuple[Judgement, ...]:
+    repeats = _repeats(context, heard, methods)
+    taus = _values(instances, HEADLINE)
+    return tuple(judge(method, taus, repeats.get(method), len(methods)) for method in methods)
+
+
+def _repeats(context: Context, heard: Sequence[Testimony], methods: Sequence[str]) -> dict[str, Row]:
+    """How well each method that samples agrees with itself on the same model; nothing of stored explanations."""
+    noisy = [method for method in methods if samples(method)]
+    if not noisy or any(testimony.model is None for testimony in heard):
+        return {}
+    few = [on_fewer_texts(testimony, REPEATED) for testimony in heard]
+    rows = ranked_rows(summarise_by(sampled_again(context, few, noisy), ["method"]))
+    return {row["method"]: row for row in rows}
+
+
+def judge(method: str, taus: pd.DataFrame, repeat: Row | None, methods: int) -> Judgement:
+    """One of so many methods, by its taus with the others and, if it samples, by its repetition."""
+    row = with_others(method, taus)
+    if row is None:
+        return Judgement(method, "agreement", "unknown", "cannot be compared", "undefined")
+    told, mean = f"tau {counted(row)} with the others", row["mean"]
+    if too_few(row, methods):
+        return Judgement(method, "agreement", "unknown", "was compared on too few texts to tell", told)
+    ceiling = float("nan")
+    if not samples(method):
+        ceiling, told = 1.0, f"{told}, 1.00 with itself, being deterministic"
+    elif repeat is not None and not too_few(repeat, methods):
+        ceiling, told = repeat["mean"], f"{told}, {counted(repeat)} with itself under {SAMPLING}"
+    if ceiling >= SOME_AGREEMENT and mean >= CLOSE_TO_CEILING * ceiling:
+        words = "agrees with the others about as well as with itself"
+        return Judgement(method, "agreement", "good", words, told)
+    if mean >= SOME_AGREEMENT:
+        return Judgement(method, "agreement", "mixed", "partly agrees with the others", told)
+    return Judgement(method, "agreement", "poor", "tells another story than the others", told)
+
+
+def with_others(method: str, taus: pd.DataFrame) -> Row | None:
+    """Of every text the mean tau over the other quantities that were estimated, each counted once; of those n, mean
+    and interval."""
+    own = _of_method(taus, method).dropna(subset=["value"])
+    others = own["second"].where(own["first"] == method, own["first"])
+    quantity = others.map(_quantity)
+    apart = own.assign(quantity=quantity)[quantity != _quantity(method)]
+    voices = apart.groupby(["seed", "example", "quantity"])["value"].mean()
+    texts = voices.groupby(level=["seed", "example"]).mean().reset_index()
+    return summary_of(texts, "value", (-1.0, 1.0)) if len(texts) else None
+
+
+def _quantity(method: str) -> str:
+    """What a method estimates; what is in no family estimates something of its own."""
+    ours = find_explainer(method)
+    return method if ours is None else ONE_QUANTITY.get(ours.name, method)
 
 
 def _verdict(summary: pd.DataFrame, methods: Sequence[str], measure: str) -> str:
@@ -154,12 +259,12 @@ def _verdict(summary: pd.DataFrame, methods: Sequence[str], measure: str) -> str
     best, worst = rows[-1], rows[0]
     overall = sum(row["mean"] for row in rows) / len(rows)
     word = "mostly agree" if overall >= 0.6 else "partly agree" if overall >= 0.3 else "hardly agree"
-    said = f"The {len(methods)} methods {word}: mean {_named(measure)} {overall:.2f} over pairs"
+    said = f"The {len(methods)} methods {word}: mean {_named(measure)} {decimal(overall)} over pairs"
     if len(rows) == 1:
-        return f"{capitalised(best['first'])} and {best['second']} {word}: {_named(measure)} {number(best)}."
+        return f"{capitalised(best['first'])} and {best['second']} {word}: {_named(measure)} {with_interval(best)}."
     return (
-        f"{said}, from {worst['first']} and {worst['second']} at {number(worst)} "
-        f"to {best['first']} and {best['second']} at {number(best)}."
+        f"{said}, from {worst['first']} and {worst['second']} at {with_interval(worst)} "
+        f"to {best['first']} and {best['second']} at {with_interval(best)}."
     )
 
 
@@ -187,7 +292,7 @@ def _matrix(summary: pd.DataFrame, methods: Sequence[str], names: Sequence[str])
 
 def _cell(row: Row) -> str:
     undefined = f", {int(row['undefined'])} undefined" if row["undefined"] else ""
-    return f"{number(row)}, n = {int(row['n'])}{undefined}"
+    return f"{with_interval(row)}, {sample(row['n'])}{undefined}"
 
 
 def _of_method(taus: pd.DataFrame, method: str) -> pd.DataFrame:

@@ -16,50 +16,64 @@ attend apart are a proof that there is another attention, so they are set agains
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from itertools import combinations
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-import numpy as np
 import pandas as pd
 
 from rashomon.experiments.adversaries import (
     ADVERSARY,
     Member,
-    Outcome,
     adversary_training,
     train_adversaries,
     usual_adversary,
 )
+from rashomon.experiments.alternatives import (
+    APART,
+    alternatives_in,
+    beside_adversaries,
+)
+from rashomon.experiments.attefa_tables import (
+    attefa_summary,
+    between_bases,
+    by_base,
+    compare_subjects,
+    seed_row,
+    with_bounds,
+)
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions
+from rashomon.experiments.instance_search import IN_AUDITS, Search
+from rashomon.experiments.judging import Rating
 from rashomon.experiments.subject import DatasetSpec, Subject
-from rashomon.experiments.summaries import number, summary_row
+from rashomon.experiments.testimony import Ask
 from rashomon.experiments.trials import SelectionSplit, Trial, prepare, selecting
-from rashomon.measures.divergence import LN2, attefa_score, tvd
-from rashomon.measures.significance import holm_bonferroni, permutation_test, summarise
+from rashomon.models.build import is_pretrained
 from rashomon.models.model_spec import ModelSpec
-from rashomon.papers import published
-from rashomon.studies.base import AttentionStudy, Finding, configuration_of, studies
+from rashomon.studies.base import (
+    ON_TRIAL,
+    AttentionStudy,
+    Finding,
+    Judgement,
+    Study,
+    audited_adversary,
+    studies,
+)
 from rashomon.training.adversarial import (
-    ATTENTION,
-    PROBABILITIES,
-    PUBLISHED_SCALE,
     AttefaAdversary,
     Reading,
-    attention_distance,
 )
 from rashomon.training.settings import TrainingSpec
 from rashomon.training.train import default_training
+from rashomon.wording import decimal, with_interval
 
 SEEDS = (10, 50, 257, 500231, 100078, 12504, 90754789, 8988812, 2)
+AUDITED_SEEDS = SEEDS[:2]
 BASE = TrainingSpec(epochs=8, optimizer="adam", patience=None, select="roc-auc")
 FRESH = replace(
     ADVERSARY, optimizer="adam", select="loss"
 )  # how adversaries that start from nothing are trained
-FIGURES = ("attefa", "f1", "accuracy", "tvd", "halved_tvd", "jsd", "epoch")
 UNFAITHFUL, FAITHFUL = 0.1, 0.5  # where the verdict changes its words
-APART = 0.25 * LN2  # attentions at least this far from each other are called different
 
 
 @studies.register("attefa")
@@ -69,45 +83,49 @@ class Attefa(AttentionStudy):
 
     name: ClassVar[str] = "attefa"
     question: ClassVar[str] = "Can the attention be moved away without changing the predictions?"
+    title: ClassVar[str] = "AtteFa: is attention faithful?"
+    chapter: ClassVar[str | None] = ON_TRIAL
+    order: ClassVar[int] = 100
+
     subject: Subject = field(default_factory=lambda: Subject(dataset=DatasetSpec(name="mock-5")))
     datasets: tuple[str, ...] = ()  # several datasets by name, instead of the subject's
     encoders: tuple[str, ...] = ()  # several encoders, instead of the subject's
     seeds: tuple[int, ...] = SEEDS  # of the adversaries; the subject's are those of the bases
-    selection: SelectionSplit = "dev"
+    selection: SelectionSplit = "dev"  # the split that picks a model's epoch: dev, or test as some papers did
     training: TrainingSpec | None = None  # of the adversaries; None: what suits the model
-    reading: Reading | None = None
+    warm: bool = False  # whether adversaries start near the base instead of from nothing
+    other_seeds: tuple[int, ...] = (1,)  # of ordinary models that bound the score; () leaves them out
+    uniform: bool = True  # whether a model with uniform attention bounds it too
+    search: Search | None = field(default_factory=Search)  # and the search text by text; None leaves it out
+    instances: int = 200  # texts for that search
+    reading: Reading | None = None  # what of the attention is compared; None: heads, a transformer's mean
 
-    def run(self, context: Context) -> Finding:
-        subjects = self._subjects()
-        context = selecting(context, [subject.dataset for subject in subjects], self.selection)
-        trials = prepare(context, [base for subject in subjects for base in _bases(subject)], self.reading)
-        members = [
-            Member(trial, AttefaAdversary(trial.reading), self._training(trial), seed)
-            for trial in trials
-            for seed in self.seeds
-        ]
-        outcomes = train_adversaries(context, members)
-        seeds = pd.DataFrame([_seed_row(outcome) for outcome in outcomes])
-        pairs = _between_bases(trials)
-        bases = _by_base(seeds, trials, pairs)
-        summary = _summary(seeds, bases, trials)
-        tables = {"summary": summary, "bases": bases, "between-bases": pairs, "comparison": _compare(seeds)}
-        tables = {name: table for name, table in tables.items() if len(table)} | {"seeds": seeds}
-        return Finding(
-            study=self.name,
-            question=self.question,
-            verdict=_verdict(summary),
-            configuration=configuration_of(self),
-            tables=tables,
-            figures=(_figure(seeds),),
-            warnings=self._warnings(trials),
+    @classmethod
+    def for_audit(cls, asked: Ask) -> Study | None:
+        """One base and two adversaries over a few epochs; those of what was fine-tuned take too long."""
+        subject = asked.subject
+        if subject.checkpoint is not None or is_pretrained(subject.model.name):
+            return None
+        first = replace(subject, seeds=subject.seeds[:1])
+        return cls(
+            first,
+            seeds=AUDITED_SEEDS,
+            training=audited_adversary(subject),
+            warm=True,
+            other_seeds=subject.with_another_seed.seeds,
+            search=IN_AUDITS,
+            instances=asked.instances,
         )
 
-    def base_training(self, model: ModelSpec) -> TrainingSpec:
-        """As in the paper, for the models that it has."""
-        return BASE if model.is_builtin else default_training(model)
+    def needed_models(self) -> tuple[Subject, ...]:
+        chosen = self.subjects()
+        if self.subject.checkpoint is not None:
+            return chosen
+        others = [replace(subject, seeds=self.other_seeds) for subject in chosen if self.other_seeds]
+        uniform = [subject.with_model(weights="uniform") for subject in chosen if self.uniform]
+        return (*chosen, *others, *uniform)
 
-    def _subjects(self) -> list[Subject]:
+    def subjects(self) -> tuple[Subject, ...]:
         """Every dataset with every encoder; how the subject is trained holds for encoders of its kind."""
         chosen, own = [], self.subject.model
         for dataset in self.datasets or (self.subject.dataset.name,):
@@ -115,11 +133,64 @@ class Attefa(AttentionStudy):
                 model = replace(own, name=encoder)
                 if encoder != own.name:
                     model = replace(model, layers=0)  # as many as suit the encoder
-                asked = self.subject.training if model.is_builtin == own.is_builtin else None
+                alike = is_pretrained(model.name) == is_pretrained(own.name)
+                training = (self.subject.training if alike else None) or self.base_training(model)
                 data = replace(self.subject.dataset, name=dataset)
-                training = asked or self.base_training(model)
                 chosen.append(replace(self.subject, dataset=data, model=model, training=training))
-        return chosen
+        return tuple(chosen)
+
+    def run(self, context: Context) -> Finding:
+        subjects = self.subjects()
+        context = selecting(context, [subject.dataset for subject in subjects], self.selection)
+        self.check_fit(context)
+        trials = prepare(context, [base for subject in subjects for base in _bases(subject)], self.reading)
+        members = [
+            Member(trial, AttefaAdversary(trial.reading), self._training(trial), seed, self.warm)
+            for trial in trials
+            for seed in self.seeds
+        ]
+        outcomes = train_adversaries(context, members)
+        seeds = pd.DataFrame([seed_row(outcome) for outcome in outcomes])
+        pairs = between_bases(trials)
+        beside = [self._alternatives(context, trial) for trial in trials]
+        others = pd.DataFrame([row for of_base in beside for row in of_base])
+        bases = with_bounds(by_base(seeds, trials, pairs), seeds, others)
+        summary = attefa_summary(seeds, bases, trials)
+        tables = {"summary": summary, "bases": bases, "between-bases": pairs, "alternatives": others}
+        tables["comparison"] = compare_subjects(seeds)
+        tables = {name: table for name, table in tables.items() if len(table)} | {"seeds": seeds}
+        return self.finding(
+            _verdict(summary),
+            tables,
+            figures=(_figure(seeds),),
+            warnings=self._warnings(trials),
+            judgements=_judgements(summary),
+        )
+
+    def _alternatives(self, context: Context, trial: Trial) -> list[dict[str, Any]]:
+        """What ordinary models and the search text by text found against one base."""
+        uniform = trial.subject.with_model(weights="uniform") if self.uniform else None
+        parts, _ = beside_adversaries(context, trial, self.other_seeds, uniform, self.search, self.instances)
+        where = {"dataset": trial.data.name, "encoder": trial.subject.describe()}
+        return [
+            {
+                **where,
+                "base": trial.subject.seeds[0],
+                "kind": a.kind,
+                "tvd": a.tvd,
+                "jsd": a.jsd,
+                "attefa": a.score,
+            }
+            for a in alternatives_in(parts)
+        ]
+
+    def base_training(self, model: ModelSpec) -> TrainingSpec:
+        """As in the paper, for the models that it has."""
+        return default_training(model) if is_pretrained(model.name) else BASE
+
+    def about(self, finding: Finding) -> tuple[str, str]:
+        model, dataset = super().about(finding)
+        return ", ".join(self.encoders) or model, ", ".join(self.datasets) or dataset
 
     def left_open(self) -> dict[str, object]:
         usual = usual_adversary(self.subject)
@@ -136,7 +207,7 @@ class Attefa(AttentionStudy):
             if accuracy is not None and accuracy < chance + 0.1:
                 where = f"{trial.data.name} with {trial.subject.describe()}"
                 found.append(
-                    f"The base model of {where} is hardly better than chance (accuracy {accuracy:.2f})."
+                    f"The base model of {where} is hardly better than chance (accuracy {decimal(accuracy)})."
                 )
         return tuple(found)
 
@@ -145,119 +216,6 @@ def _bases(subject: Subject) -> list[Subject]:
     """One subject a seed; a checkpoint is one base however many seeds there are."""
     seeds = subject.seeds if subject.checkpoint is None else subject.seeds[:1]
     return [replace(subject, seeds=(seed,)) for seed in seeds]
-
-
-def _seed_row(outcome: Outcome) -> dict[str, Any]:
-    trial, scores = outcome.member.trial, outcome.scores
-    nothing = float("nan")
-    return {
-        "dataset": trial.data.name,
-        "encoder": trial.subject.describe(),
-        "base": trial.subject.seeds[0],
-        "seed": outcome.member.seed,
-        "epoch": outcome.epoch,
-        "f1": scores.get("f1", nothing),
-        "accuracy": scores.get("accuracy", nothing),
-        "tvd": scores["tvd"],
-        "halved_tvd": scores["tvd"] * PUBLISHED_SCALE,
-        "jsd": scores["jsd"],
-        "attefa": attefa_score(scores["tvd"], scores["jsd"]),
-        "gave_up": outcome.gave_up,
-    }
-
-
-def _between_bases(trials: Sequence[Trial]) -> pd.DataFrame:
-    """Ordinary models that differ in the seed alone, set against each other by the same score."""
-    rows = []
-    for first, second in combinations(trials, 2):
-        if (first.data.name, first.subject.describe()) != (second.data.name, second.subject.describe()):
-            continue
-        one, other = first.rows("test").whole.extras, second.rows("test").whole.extras
-        changed = float(tvd(one[PROBABILITIES], other[PROBABILITIES]).mean())
-        moved = float(attention_distance(one[ATTENTION], other[ATTENTION]).mean())
-        told: dict[str, Any] = {"dataset": first.data.name, "encoder": first.subject.describe()}
-        told |= {"base": first.subject.seeds[0], "other": second.subject.seeds[0]}
-        rows.append(told | {"tvd": changed, "jsd": moved, "attefa": attefa_score(changed, moved)})
-    return pd.DataFrame(rows)
-
-
-def _by_base(seeds: pd.DataFrame, trials: Sequence[Trial], pairs: pd.DataFrame) -> pd.DataFrame:
-    """A row for every base model: how well it predicts, where it attends (if that is known), and its AtteFa.
-
-    ``another_base`` is the lowest score that another base reaches against it, with that base's JSD.
-    """
-    rows = []
-    for trial in trials:
-        where = {"dataset": trial.data.name, "encoder": trial.subject.describe()}
-        base = trial.subject.seeds[0]
-        row: dict[str, Any] = where | {"base": base, "f1": trial.base_scores.get("f1", float("nan"))}
-        if trial.on_evidence:
-            shares = list(trial.on_evidence.values())
-            row |= {"on_evidence": float(np.mean(shares)), "least_class": min(shares)}
-        own = _rows_where(seeds, where | {"base": base})
-        row |= asdict(summarise(own["attefa"].to_numpy()))
-        if len(pairs):
-            alike = _rows_where(pairs, where)
-            alike = alike[(alike["base"] == base) | (alike["other"] == base)].sort_values("attefa")
-            row |= {"another_base": alike["attefa"].iloc[0], "another_base_jsd": alike["jsd"].iloc[0]}
-        rows.append(row)
-    return pd.DataFrame(rows)
-
-
-def _summary(seeds: pd.DataFrame, bases: pd.DataFrame, trials: Sequence[Trial]) -> pd.DataFrame:
-    """A row for every dataset and encoder: AtteFa over bases and seeds, other figures, and what was published."""
-    rows = []
-    for trial in {(trial.data.name, trial.subject.describe()): trial for trial in trials}.values():
-        where = {"dataset": trial.data.name, "encoder": trial.subject.describe()}
-        group, own = _rows_where(seeds, where), _rows_where(bases, where)
-        score = summary_row([part["attefa"].to_numpy() for _, part in group.groupby("base", sort=False)])
-        row: dict[str, Any] = where | {"bases": len(own), **score}
-        row |= {name: value for name, value in published_figures(trial).items() if name == "published_attefa"}
-        row |= {"gave_up": group["gave_up"].mean(), "base_f1": own["f1"].mean()}
-        if "on_evidence" in own:
-            row["base_on_evidence"] = own["on_evidence"].mean()
-        if "another_base" in own:
-            closest = own.sort_values("another_base").iloc[0]
-            row |= {name: closest[name] for name in ("another_base", "another_base_jsd")}
-        for figure in FIGURES[1:]:
-            row |= {figure: group[figure].mean(), f"{figure}_std": group[figure].std()}
-        rows.append(row | published_figures(trial))
-    return pd.DataFrame(rows)
-
-
-def _rows_where(table: pd.DataFrame, values: Mapping[str, Any]) -> pd.DataFrame:
-    return table[np.logical_and.reduce([table[column] == value for column, value in values.items()])]
-
-
-def published_figures(trial: Trial) -> dict[str, float]:
-    """What the paper reports for this dataset and encoder; its TVD is the halved one."""
-    subject = trial.subject
-    if subject.checkpoint is not None or subject.dataset.planted_options():
-        return {}
-    for row in published("attefa")["results"]:
-        if row["dataset"] == trial.data.name and row["encoder"] == subject.model.name:
-            figures = {"attefa": row["attefa"], "attefa_std": row["attefa_std"], "base_f1": row["base_f1"]}
-            figures |= {"f1": row["f1"], "halved_tvd": row["tvd"], "jsd": row["jsd"]}
-            return {f"published_{figure}": value for figure, value in figures.items()}
-    return {}
-
-
-def _compare(seeds: pd.DataFrame) -> pd.DataFrame:
-    """Encoders on the same data, and datasets under the same encoder; Holm-adjusted together.
-
-    Paired by base where there are several (adversaries of one base are not independent), else by seed.
-    """
-    unit = "base" if seeds["base"].nunique() > 1 else "seed"
-    rows = []
-    for common, varied in (("dataset", "encoder"), ("encoder", "dataset")):
-        for name, group in seeds.groupby(common, sort=False):
-            table = group.pivot_table("attefa", unit, varied, sort=False, dropna=False)
-            for first, second in combinations(table.columns, 2):
-                test = permutation_test(table[first].to_numpy(), table[second].to_numpy())
-                told = {"n": test.n, "undefined": test.undefined, "difference": test.difference, "p": test.p}
-                rows.append({"of": name, "first": first, "second": second, "paired_by": unit, **told})
-    table = pd.DataFrame(rows)
-    return table.assign(p_holm=holm_bonferroni(table["p"].to_numpy()).p) if len(table) else table
 
 
 def _verdict(summary: pd.DataFrame) -> str:
@@ -270,15 +228,23 @@ def _verdict(summary: pd.DataFrame) -> str:
         over = (
             f"{low['n']} seeds" if low["bases"] == 1 else f"{low['bases']} bases and {low['n']} adversaries"
         )
-        told = f"{_words(low)}: AtteFa is {number(low)} over {over} ({_where(low)}, JSD {low['jsd']:.2f})"
+        bound = (
+            f", at most {decimal(_bound(low)[0])} by what anything found"
+            if _bound(low)[0] < low["mean"]
+            else ""
+        )
+        told = (
+            f"{_words(low)}: AtteFa is {with_interval(low)} over {over} ({_where(low)}, JSD {decimal(low['jsd'])})"
+            f"{bound}"
+        )
     else:
         words = _words(low)
         constant = (
             ", where most adversaries gave up and call nearly every text the same" if _gave_up(high) else ""
         )
         told = (
-            f"Attention is hardest to move with {_where(high)} (AtteFa {number(high)}{constant}) and easiest with "
-            f"{_where(low)} ({number(low)}). There, {words[0].lower()}{words[1:]}"
+            f"Attention is hardest to move with {_where(high)} (AtteFa {with_interval(high)}{constant}) and "
+            f"easiest with {_where(low)} ({with_interval(low)}). There, {words[0].lower()}{words[1:]}"
         )
     return f"{told}{_refuted(rows)}."
 
@@ -296,7 +262,7 @@ def _refuted(rows: Sequence[Mapping[str, Any]]) -> str:
     row = min(found, key=lambda row: float(row["another_base"]))
     return (
         f"; but with {_where(row)} two ordinary models that differ in the seed alone reach "
-        f"{row['another_base']:.2f}: another attention exists, and the adversaries did not find it"
+        f"{decimal(row['another_base'])}: another attention exists, and the adversaries did not find it"
     )
 
 
@@ -308,20 +274,60 @@ def _gave_up(row: Mapping[str, Any]) -> bool:
     return bool(row["gave_up"] > 0.5)
 
 
+def _bound(row: Mapping[str, Any]) -> tuple[float, float]:
+    """The score that the words follow, with its JSD: the best alternative's, where it beats the adversaries' mean."""
+    bound, jsd = row.get("bound", float("nan")), row.get("bound_jsd", float("nan"))
+    return (bound, jsd) if bound < row["mean"] and jsd >= APART else (row["mean"], row["jsd"])
+
+
+def _rating(row: Mapping[str, Any]) -> Rating:
+    """Of the attention as the one reason: a search that found nothing, or was not finished, says nothing."""
+    score, jsd = _bound(row)
+    if jsd >= APART and score < UNFAITHFUL:
+        return "poor"
+    if jsd < APART or _gave_up(row) or row["cut_off"] > 0.5:
+        return "unknown"
+    return "mixed" if score < FAITHFUL else "good"
+
+
 def _words(row: Mapping[str, Any]) -> str:
-    score = row["mean"]
-    if row["jsd"] < APART:
+    score, jsd = _bound(row)
+    if jsd >= APART and score < UNFAITHFUL:
+        by = f" ({row['bound_by']})" if score != row["mean"] else ""
+        return f"A quite different attention{by} gives the same predictions, so the weights are not the reason for them"
+    if jsd < APART:
         return "The adversaries hardly moved the attention, which speaks for it only as far as training went"
     if _gave_up(row):
         return (
             "Most adversaries gave up and call nearly every text the same, so the score is that of a constant "
             "prediction and does not say how much the attention matters"
         )
-    if score < UNFAITHFUL:
-        return "A quite different attention gives the same predictions, so the weights are not the reason for them"
+    if row["cut_off"] > 0.5:
+        return (
+            "It cannot be told yet how much the attention matters: most adversaries were still improving in their "
+            "last epoch, and longer training (`rashomon study attefa`) would tell"
+        )
     if score < FAITHFUL:
         return "Attention was moved at some cost to the predictions, so the weights are part of their reason"
     return "Training did not move the attention without changing the predictions as much, which speaks for reading it"
+
+
+def _judgements(summary: pd.DataFrame) -> tuple[Judgement, ...]:
+    """Is attention the only account of the predictions? Of several subjects the weakest counts."""
+    rows = [{str(k): v for k, v in row.items()} for row in summary.dropna(subset="mean").to_dict("records")]
+    if not rows:
+        return ()
+    row = min(rows, key=lambda row: _bound(row)[0])
+    words = {
+        "poor": "is not the only account: another attention gives the same predictions",
+        "mixed": "is part of the reason: moving it costs some of the predictions",
+        "good": "could not be replaced by another attention",
+        "unknown": "was not tried hard enough to tell whether another attention would do",
+    }
+    score, jsd = _bound(row)
+    figure = f"AtteFa at most {decimal(score)} at JSD {decimal(jsd)}, {with_interval(row)} by adversaries"
+    rating = _rating(row)
+    return (Judgement("attention", "exclusiveness", rating, words[rating], figure),)
 
 
 def _figure(seeds: pd.DataFrame) -> Distributions:

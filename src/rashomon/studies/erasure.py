@@ -3,122 +3,112 @@
 Sufficiency is what the prediction loses when only the top tokens stay (low is faithful), comprehensiveness what it
 loses when they go (high is faithful), both in the probability of the predicted class and averaged over
 thresholds (AOPC). A random order is the floor that a method has to beat, text by text.
+
+A method is judged under each operator by its interval beside the random order's and the best method's, and is good
+only where the operators say the same. How strange erased texts are to the model is said beside it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, get_args
 
 import numpy as np
 import pandas as pd
 
-from rashomon.data.batches import Bools, Encoding
-from rashomon.errors import UserError
+from rashomon.data.batches import Encoding
+from rashomon.errors import UserError, unknown_name
 from rashomon.experiments.context import Context
+from rashomon.experiments.erasing import DOING, NOUNS, OPERATORS, erase
+from rashomon.experiments.familiarity import familiarity_table, unfamiliarity
 from rashomon.experiments.figures import Plot, Series
-from rashomon.experiments.summaries import FLOOR, against_floor, number, ranked_rows
-from rashomon.experiments.testimony import Ask, Testimony, hear, is_signed, warnings_of
-from rashomon.explainers import Engine, Explanation, Explanations
-from rashomon.explainers.engine import Perturbation
-from rashomon.explainers.explaining import predicted
+from rashomon.experiments.judging import LEVEL, Rating, Ruling, against_chance
+from rashomon.experiments.summaries import FLOOR, Row, against_floor, ranked_rows
+from rashomon.experiments.testimony import Ask, Testimony, background, hear, warnings_of
+from rashomon.explainers import Explanation
+from rashomon.explainers.perturbed_rows import Perturbation
 from rashomon.explainers.record import UNKNOWN_TARGET
-from rashomon.measures.base import Floats, Ragged
-from rashomon.measures.erasure import ERASER_FRACTIONS, comprehensiveness, sufficiency, top_masks
+from rashomon.measures.erasure import ERASER_FRACTIONS
 from rashomon.models.base import Model
-from rashomon.studies.base import Finding, Study, configuration_of, studies
+from rashomon.studies.base import ExplanationStudy, Finding, Judgement, studies
+from rashomon.wording import capitalised, percent, with_interval
 
 FLOORS = (FLOOR, "trivial")
+# A difference in probability that is worth a word, to a random order as to the best method.
+NOTICEABLE = 0.05
+WHERE = "{where}"  # in the words of a ruling: under which operators it holds
+_WORTH: dict[Rating, int] = {"good": 2, "mixed": 1, "poor": 0}
 
 
 @studies.register("erasure")
 @dataclass(frozen=True)
-class Erasure(Study):
+class Erasure(ExplanationStudy):
     """Is a method faithful when its top tokens are erased, or kept alone?"""
 
     name: ClassVar[str] = "erasure"
     question: ClassVar[str] = "Does the model use the tokens that a method names?"
-    ask: Ask = field(default_factory=Ask)
-    fractions: tuple[float, ...] = ERASER_FRACTIONS
-    perturbation: Perturbation = "remove"
+    title: ClassVar[str] = "Faithfulness under erasure"
+    order: ClassVar[int] = 30
+    beside_stored: ClassVar[tuple[str, ...]] = ("dataset", "checkpoint", "seeds")
+
+    fractions: tuple[float, ...] = ERASER_FRACTIONS  # shares of a text's tokens that are erased or kept
+    # how tokens are erased: removed, masked or padded; a method is only good under two ways or more
+    perturbations: tuple[Perturbation, ...] = OPERATORS
 
     def run(self, context: Context) -> Finding:
-        if not self.fractions or not all(0 < fraction < 1 for fraction in self.fractions):
-            raise UserError("Erasure takes fractions of the tokens between 0 and 1, such as 0.1 and 0.5.")
-        if self.ask.stored is not None and self.ask.subject.checkpoint is None:
-            raise UserError(
-                "Erasure asks the model again: give the model that the stored explanations are of."
-            )
+        self._check()
+        self.check_fit(context)
         heard = hear(context, self.ask, extra=FLOORS)
-        if self.ask.stored is not None:
+        if self.stored is not None:
             heard = [_with_model(context, self.ask, testimony) for testimony in heard]
         instances = pd.concat([self._instances(t) for t in heard], ignore_index=True)
         summary = self._summary(instances)
-        return Finding(
-            study=self.name,
-            question=self.question,
-            verdict=_verdict(summary),
-            configuration=configuration_of(self, used=("dataset", "checkpoint", "seeds")),
-            tables={"summary": summary, "instances": instances},
-            figures=tuple(_curve(instances, measure) for measure in ("comprehensiveness", "sufficiency")),
-            warnings=warnings_of(heard),
+        strange = pd.concat([self._strange(t) for t in heard], ignore_index=True)
+        familiarity = {"familiarity": familiarity_table(strange)} if len(strange) else {}
+        unknown = () if familiarity else ("There are no training texts to set the erased texts beside.",)
+        return self.finding(
+            " ".join([_verdict(summary), *(_strangeness(table) for table in familiarity.values())]),
+            {"summary": summary, **familiarity, "instances": instances},
+            figures=tuple(
+                _curve(group, str(measure), str(how))
+                for measure in ("comprehensiveness", "sufficiency")
+                for how, group in instances[instances["measure"] == measure].groupby(
+                    "perturbation", sort=False
+                )
+            ),
+            warnings=(*unknown, *warnings_of(heard)),
+            judgements=judgements(summary),
         )
+
+    def _check(self) -> None:
+        if not self.fractions or not all(0 < fraction < 1 for fraction in self.fractions):
+            raise UserError("Erasure takes fractions of the tokens between 0 and 1, such as 0.1 and 0.5.")
+        if not self.perturbations:
+            raise UserError("Erasure needs at least one way to erase tokens: remove, mask or pad.")
+        for how in self.perturbations:
+            if how not in get_args(Perturbation):
+                raise unknown_name("perturbation", how, get_args(Perturbation))
+        if self.stored is not None and self.subject.checkpoint is None:
+            raise UserError(
+                "Erasure asks the model again: give the model that the stored explanations are of."
+            )
 
     def _instances(self, testimony: Testimony) -> pd.DataFrame:
         assert testimony.model is not None
-        return erase(testimony.model, testimony, self.fractions, self.perturbation)
+        return erase(testimony.model, testimony, self.fractions, self.perturbations)
+
+    def _strange(self, testimony: Testimony) -> pd.DataFrame:
+        assert testimony.model is not None
+        return unfamiliarity(testimony.model, testimony, self.fractions, self.perturbations)
 
     def _summary(self, instances: pd.DataFrame) -> pd.DataFrame:
-        """AOPC, the mean over thresholds, per method and measure."""
-        keys = ["measure", "method", "seed", "example"]
-        means = instances.groupby(keys, sort=False)["value"].mean().reset_index()
-        return against_floor(means, FLOORS, lower_is_better=("sufficiency",))
-
-
-def erase(
-    model: Model, testimony: Testimony, fractions: Sequence[float], how: Perturbation = "remove"
-) -> pd.DataFrame:
-    """Sufficiency and comprehensiveness of every method on every text at every threshold."""
-    told = testimony.told
-    by_id = {example.id: example for example in testimony.examples}
-    ids = told.aligned().example_ids
-    encodings = model.encode([by_id[i] for i in ids])
-    engine = Engine(
-        model
-    )  # remembers what it has evaluated, so methods that name the same tokens share the answer
-    parts = []
-    for method in told.methods:
-        of_text = {item.example_id: item for item in told.by_method(method)}
-        explained = Explanations(of_text[i] for i in ids)
-        scores = ranking_scores(explained, method)
-        tops = [scores.split(row) for row in top_masks(scores, fractions)]
-        kept = [_rows([top[i] for top in tops], encoding) for i, encoding in enumerate(encodings)]
-        probabilities = np.stack(
-            [
-                _of_target(model, logits, item)
-                for logits, item in zip(engine.logits(encodings, kept, how), explained, strict=True)
-            ]
+        """AOPC, the mean over thresholds, per operator, measure and method."""
+        by = ["perturbation", "measure"]
+        means = (
+            instances.groupby([*by, "method", "seed", "example"], sort=False)["value"].mean().reset_index()
         )
-        parts += _erased(testimony.seed, method, ids, probabilities, fractions)
-    return pd.concat(parts, ignore_index=True)
-
-
-def _rows(tops: Sequence[Bools], encoding: Encoding) -> Bools:
-    """Which tokens stay: all of them, then the top ones alone, then all but the top ones."""
-    top = np.stack(tops)
-    rows = np.ones((1 + 2 * len(top), len(encoding)), dtype=np.bool_)
-    rows[1 : 1 + len(top), encoding.content] = top
-    rows[1 + len(top) :, encoding.content] = ~top
-    return rows
-
-
-def _of_target(model: Model, logits: Floats, item: Explanation) -> Floats:
-    """Probabilities of what was explained; of explanations that do not say, of what is predicted for the whole text."""
-    target = np.asarray(item.target if item.answer is None else item.answer)
-    if item.answer is None and item.target == UNKNOWN_TARGET:
-        target = predicted(model, [logits[0]])[0]
-    return model.task.values(logits, target, "probability")
+        return against_floor(means, FLOORS, lower_is_better=("sufficiency",), by=by)
 
 
 def _check_tokens(item: Explanation, encoding: Encoding, model: Model) -> None:
@@ -132,35 +122,6 @@ def _check_tokens(item: Explanation, encoding: Encoding, model: Model) -> None:
         raise UserError(
             f"The explanation of {item.example_id!r} by {item.method} is of a class the model lacks."
         )
-
-
-def ranking_scores(told: Explanations, method: str) -> Ragged:
-    """What the top tokens are taken by: signed scores speak for the class, unsigned ones have only size."""
-    rows = [item.scores[item.content] for item in told]
-    return Ragged.from_list(rows if is_signed(method) else [np.abs(row) for row in rows])
-
-
-def _erased(
-    seed: int, method: str, ids: Sequence[str], probabilities: Floats, fractions: Sequence[float]
-) -> list[pd.DataFrame]:
-    full, k = probabilities[:, 0], len(fractions)
-    values = {
-        "sufficiency": sufficiency(full, probabilities[:, 1 : 1 + k]),
-        "comprehensiveness": comprehensiveness(full, probabilities[:, 1 + k :]),
-    }
-    return [
-        pd.DataFrame(
-            {
-                "seed": seed,
-                "example": np.repeat(np.array(ids, dtype=object), k),
-                "method": method,
-                "measure": measure,
-                "fraction": np.tile(fractions, len(ids)),
-                "value": table.ravel(),
-            }
-        )
-        for measure, table in values.items()
-    ]
 
 
 def _with_model(context: Context, ask: Ask, testimony: Testimony) -> Testimony:
@@ -182,33 +143,153 @@ def _with_model(context: Context, ask: Ask, testimony: Testimony) -> Testimony:
         classes = {item.example_id: item.target for item in told}
         asked = context.explanations(model, examples, controls, seed=ask.subject.seeds[0])
         told += [replace(item, target=classes[item.example_id]) for item in asked]
-    return replace(testimony, model=model, examples=examples, told=told)
+    behind = background(data, ask.subject.seeds[0])
+    return replace(testimony, model=model, examples=examples, told=told, behind=behind)
+
+
+def judgements(summary: pd.DataFrame) -> tuple[Judgement, ...]:
+    """Every method but the controls, by what the prediction loses with its tokens under each operator."""
+    return tuple(
+        Judgement(method, "faithfulness", *_joined(of_method))
+        for method, of_method in _by_method(summary).items()
+    )
+
+
+def _by_method(summary: pd.DataFrame) -> dict[str, dict[str, Ruling]]:
+    """The ruling on each method under each operator."""
+    tests = int(summary["p_holm"].notna().sum())
+    found: dict[str, dict[str, Ruling]] = {}
+    for how, table in summary.groupby("perturbation", sort=False):
+        gone, kept = (
+            {row["method"]: row for row in ranked_rows(table[table["measure"] == measure])}
+            for measure in ("comprehensiveness", "sufficiency")
+        )
+        floor = gone.get(FLOOR)
+        rows = [row for method, row in gone.items() if method not in FLOORS]
+        for row in rows:
+            told = f"comprehensiveness {with_interval(row)}"
+            told += f", {with_interval(floor)} for a random order" if floor else ""
+            told += f", sufficiency {with_interval(kept[row['method']])}" if row["method"] in kept else ""
+            told = f"under {NOUNS[str(how)]} {told}"
+            found.setdefault(row["method"], {})[str(how)] = _ruling(row, floor, rows[-1], tests, told)
+    return found
+
+
+def _ruling(row: Row, floor: Row | None, best: Row, tests: int, told: str) -> Ruling:
+    """Under one operator, from the test against a random order and the intervals of both and of the best method."""
+    by_chance = against_chance(
+        row,
+        tests,
+        told,
+        perhaps=f"may beat a random order{WHERE}, which more texts would tell",
+        no_better=f"does not beat a random order{WHERE}",
+    )
+    if by_chance is not None:
+        return by_chance
+    assert floor is not None, "what was tested was tested against a random order"
+    if row["mean"] - floor["mean"] < NOTICEABLE:
+        return Ruling("mixed", f"beats a random order{WHERE}, though the model hardly minds", told)
+    if _low(row) <= _high(floor):
+        return Ruling("mixed", f"beats a random order{WHERE}, though their intervals overlap", told)
+    if _high(row) < _low(best) and best["mean"] - row["mean"] >= NOTICEABLE:
+        return Ruling("mixed", f"beats a random order{WHERE}, though others do better", told)
+    return Ruling("good", f"names tokens that the model uses{WHERE}", told)
+
+
+def _low(row: Row) -> float:
+    return float(row["low"] if row["low"] == row["low"] else row["mean"])
+
+
+def _high(row: Row) -> float:
+    return float(row["high"] if row["high"] == row["high"] else row["mean"])
+
+
+def _joined(rulings: Mapping[str, Ruling]) -> Ruling:
+    """One ruling of those under each operator: what depends on the operator is mixed at best."""
+    told = "; ".join(ruling.number for ruling in rulings.values())
+    alike: dict[
+        str, list[str]
+    ] = {}  # words, the most favourable first, and the operators that they hold under
+    for how, ruling in sorted(rulings.items(), key=lambda item: -_WORTH.get(item[1].rating, -1)):
+        alike.setdefault(ruling.words, []).append(NOUNS[how])
+    ratings = [ruling.rating for ruling in rulings.values() if ruling.rating != "unknown"]
+    if not ratings:
+        return Ruling("unknown", next(iter(alike)), told)
+    worst: Rating = min(ratings, key=_WORTH.__getitem__)
+    if len(rulings) == 1 and worst == "good":
+        return Ruling("mixed", f"{_said(alike)}, and was tried in no other way", told)
+    if len(alike) == 1:
+        return Ruling(worst, _said(alike), told)
+    if set(ratings) == {"good", "poor"} == {ruling.rating for ruling in rulings.values()} and len(alike) == 2:
+        (words, here), (_, there) = alike.items()
+        return Ruling("mixed", f"{_said({words: here})}, but not under {_and(there)}", told)
+    return Ruling("mixed" if "good" in ratings else worst, _said(alike), told)
+
+
+def _said(alike: Mapping[str, Sequence[str]]) -> str:
+    parts = []
+    for words, nouns in alike.items():
+        open_words = words if WHERE in words else words + WHERE
+        parts.append(open_words.replace(WHERE, f" under {_and(nouns)}"))
+    return ", but ".join(parts)
+
+
+def _and(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _verdict(summary: pd.DataFrame) -> str:
     gone = summary[summary["measure"] == "comprehensiveness"]
-    rows = ranked_rows(gone[~gone["method"].isin(FLOORS)])
-    if not rows:
+    of_methods = gone[~gone["method"].isin(FLOORS)]
+    if not ranked_rows(of_methods):
         return "No method was tested."
-    best, worst = rows[-1], rows[0]
-    if len(rows) == 1:
-        return f"Erasing the top tokens of {best['method']} costs {number(best)} of the prediction's probability."
-    floor = ranked_rows(gone[gone["method"] == FLOOR])
-    against = f", against {number(floor[0])} for a random order" if floor else ""
-    beaten = sum(row["p_holm"] < 0.05 for row in rows)
-    tail = f" {beaten} of {len(rows)} methods beat the random order." if floor else ""
-    return (
-        f"Erasing the top tokens costs the prediction most under {best['method']} ({number(best)}) and least "
-        f"under {worst['method']} ({number(worst)}){against}.{tail}"
+    parts = [_under(str(how), table) for how, table in gone.groupby("perturbation", sort=False)]
+    if (gone["method"] == FLOOR).any():
+        under_all = (of_methods["p_holm"] < LEVEL).groupby(of_methods["method"]).all()
+        ways = "each way of erasing" if of_methods["perturbation"].nunique() > 1 else "it"
+        parts.append(f"{under_all.sum()} of {len(under_all)} methods beat the random order under {ways}.")
+    torn = [
+        method
+        for method, rulings in _by_method(summary).items()
+        if len({ruling.rating for ruling in rulings.values()}) > 1
+    ]
+    return " ".join(
+        [*parts, *([f"How {_and(torn)} fares depends on how tokens are erased."] if torn else [])]
     )
 
 
-def _curve(instances: pd.DataFrame, measure: str) -> Plot:
-    of_measure = instances[instances["measure"] == measure]
+def _under(how: str, table: pd.DataFrame) -> str:
+    rows = ranked_rows(table[~table["method"].isin(FLOORS)])
+    begun = f"{capitalised(DOING[how])} the top tokens"
+    if not rows:
+        return f"{begun} costs nothing that is defined."
+    best, worst = rows[-1], rows[0]
+    floor = ranked_rows(table[table["method"] == FLOOR])
+    against = f", against {with_interval(floor[0])} for a random order" if floor else ""
+    if len(rows) == 1:
+        return f"{begun} of {best['method']} costs {with_interval(best)} of the prediction's probability{against}."
+    return (
+        f"{begun} costs the prediction most with {best['method']} ({with_interval(best)}) and least with "
+        f"{worst['method']} ({with_interval(worst)}){against}."
+    )
+
+
+def _strangeness(familiarity: pd.DataFrame) -> str:
+    """How many texts are strange to the model once the top tokens are gone, the controls left aside."""
+    gone = familiarity[(familiarity["measure"] == "comprehensiveness") & ~familiarity["method"].isin(FLOORS)]
+    shares = {
+        NOUNS[str(how)]: table["mean"].mean() for how, table in gone.groupby("perturbation", sort=False)
+    }
+    said = _and([f"{percent(share)} under {noun}" for noun, share in shares.items()])
+    return f"Of the texts without them, {said} lie farther from training texts than 95% of real texts do."
+
+
+def _curve(instances: pd.DataFrame, measure: str, how: str) -> Plot:
     series = []
-    for method, group in of_measure.groupby("method", sort=False):
+    for method, group in instances.groupby("method", sort=False):
         means = group.groupby("fraction")["value"].mean()
         series.append(Series(str(method), (means.index * 100).tolist(), means.tolist()))
     good = "high is faithful" if measure == "comprehensiveness" else "low is faithful"
     caption = f"Loss of the predicted class's probability; {good}."
-    return Plot(measure.capitalize(), "top tokens, %", "loss of probability", tuple(series), caption)
+    title = f"{measure.capitalize()} under {NOUNS[how]}"
+    return Plot(title, "top tokens, %", "loss of probability", tuple(series), caption)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,40 +22,34 @@ from torch import Tensor
 
 from rashomon.data import Dataset, Example
 from rashomon.data.batches import Encoding, Rows
-from rashomon.data.example import require_labels
 from rashomon.errors import unknown_name
 from rashomon.experiments.adversaries import Member, adversary_training, train_adversaries, usual_adversary
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions
 from rashomon.experiments.subject import Subject
-from rashomon.experiments.summaries import number
+from rashomon.experiments.summaries import summary_row
 from rashomon.experiments.testimony import background
 from rashomon.experiments.trials import SelectionSplit, Trial, prepare, selecting
 from rashomon.explainers import Explanation, explainers, make_explainer
-from rashomon.measures.significance import holm_bonferroni, permutation_test, summarise
+from rashomon.measures.intervals import ENOUGH
+from rashomon.measures.significance import PairedDifference, compare_variants, holm_bonferroni
 from rashomon.models.base import Model
-from rashomon.models.build import build_model
+from rashomon.models.build import build_model, is_pretrained
 from rashomon.models.evaluator import predict, rows_of
 from rashomon.models.model_spec import ModelSpec
 from rashomon.models.tasks import LABEL
-from rashomon.papers import published
+from rashomon.runs.files import read_parquet, read_tensors, write_parquet, write_tensors
 from rashomon.runs.specifications import Plain
-from rashomon.runs.store import (
-    read_parquet,
-    read_tensors,
-    write_parquet,
-    write_tensors,
-)
-from rashomon.studies.base import AttentionStudy, Finding, configuration_of, studies
+from rashomon.studies.base import ON_TRIAL, AttentionStudy, Finding, studies
 from rashomon.training.adversarial import ModelConsistentAdversary, Reading, outputs_of
 from rashomon.training.callbacks import Callback, Listener, RowsOf, callbacks
 from rashomon.training.run import SPLITS, DatasetRows, NewModel, TrainingRun, read_history
 from rashomon.training.settings import TrainingSpec
+from rashomon.wording import with_interval
 
 GUIDES = ("uniform", "own", "base", "adversary")
 CONTROLS = ("uniform", "own", "base")  # what guides are compared with, each also with those before it
 FIGURES = ("f1", "accuracy", "roc-auc")
-PUBLISHED_LAMBDA = 1e-3
 ALPHA = 0.05
 LEARNED = {"uniform": "uniform", "own": "softmax"}  # guides that the MLP makes itself
 MLP = TrainingSpec(select="roc-auc")  # how the guided MLPs are trained: as the bases are
@@ -70,15 +64,18 @@ class GuidedMlp(AttentionStudy):
 
     name: ClassVar[str] = "guided-mlp"
     question: ClassVar[str] = "Do the weights help a model without context to predict?"
-    subject: Subject = field(default_factory=Subject)  # the base; its first seed
+    title: ClassVar[str] = "Attention as a guide"
+    chapter: ClassVar[str | None] = ON_TRIAL
+    order: ClassVar[int] = 110
+
     guides: tuple[str, ...] = GUIDES  # of these four, and explainers by name
     seeds: tuple[int, ...] = (0, 1, 2)  # of the MLPs
     weight: float = 1e-3  # the adversary's lambda
-    adversary_seed: int = 1
-    selection: SelectionSplit = "dev"
+    adversary_seed: int = 1  # of the adversary whose attention guides
+    selection: SelectionSplit = "dev"  # the split that picks a model's epoch: dev, or test as some papers did
     adversary: TrainingSpec | None = None  # how the adversary is trained; None: what suits the model
-    training: TrainingSpec = MLP
-    reading: Reading | None = None
+    training: TrainingSpec = MLP  # of the guided MLPs
+    reading: Reading | None = None  # what of the attention is compared; None: heads, a transformer's mean
 
     def run(self, context: Context) -> Finding:
         for guide in self.guides:
@@ -88,9 +85,8 @@ class GuidedMlp(AttentionStudy):
                 raise unknown_name("guide", guide, [*GUIDES, *explainers.names()])
             make_explainer(guide)  # what is wrong with its settings is told before any work is done
         context = selecting(context, [self.subject.dataset], self.selection)
+        self.check_fit(context)
         data = context.data_of(self.subject)
-        for split in SPLITS:
-            require_labels(data[split], "The guided MLP")
         trial = prepare(context, [self.base], self.reading)[0]
         spec = _mlp_of(self.subject.model)
         runs = []
@@ -109,18 +105,17 @@ class GuidedMlp(AttentionStudy):
         title = f"a guided {spec.name} on {data.name}"
         return TrainingRun(NewModel(spec, data), source, self.training, seed, callbacks=keeps, title=title)
 
+    def fits(self, model: Model, data: Dataset) -> str | None:
+        unlabelled = next((e.id for split in SPLITS for e in data[split] if e.label is None), None)
+        if unlabelled is not None:
+            return f"The guided MLP needs labels, and example {unlabelled!r} has none."
+        return super().fits(model, data)
+
+    def needed_models(self) -> tuple[Subject, ...]:
+        return (self.first_base,)
+
     def left_open(self) -> dict[str, object]:
         return {"adversary": usual_adversary(self.subject)}
-
-    def _published(self, trial: Trial) -> dict[str, float]:
-        """The paper's F1 by guide: of the MLP guided by a BiLSTM, and by its adversary at this lambda."""
-        if self.subject.checkpoint is not None or self.subject.model.name != "bilstm":
-            return {}
-        for row in published("not_not")["guided"]:
-            if row["dataset"] == trial.data.name:
-                apart = {"dataset"} if self.weight == PUBLISHED_LAMBDA else {"dataset", "adversary"}
-                return {guide: value for guide, value in row.items() if guide not in apart}
-        return {}
 
     def _weights(self, context: Context, trial: Trial, guide: str) -> dict[str, list[_Given]]:
         """A weight for each token of each text, in the tokens of the base model."""
@@ -155,13 +150,10 @@ class GuidedMlp(AttentionStudy):
         by_seed = pd.DataFrame(seeds)
         instances = pd.concat(correct, ignore_index=True)
         comparison = _compare(instances)
-        summary = _summary(by_seed, self._published(trial))
-        return Finding(
-            study=self.name,
-            question=self.question,
-            verdict=_verdict(summary, comparison),
-            configuration=configuration_of(self),
-            tables={"summary": summary, "comparison": comparison, "seeds": by_seed, "instances": instances},
+        summary = _summary(by_seed)
+        return self.finding(
+            _verdict(summary, comparison),
+            {"summary": summary, "comparison": comparison, "seeds": by_seed, "instances": instances},
             figures=(
                 Distributions(
                     "F1 of the MLP under each guide",
@@ -203,7 +195,7 @@ class _Given:
 
 def _mlp_of(base: ModelSpec) -> ModelSpec:
     """A token-level MLP that reads the same words as the base, from the same word vectors."""
-    if not base.is_builtin:
+    if is_pretrained(base.name):
         return ModelSpec(name="mlp")
     return replace(base, name="mlp", layers=1, heads=1, dropout=0.0, temperature=1.0)
 
@@ -283,51 +275,60 @@ class _KeepCorrect(Listener):
         write_parquet(folder / "correct.parquet", table)
 
 
-def _summary(seeds: pd.DataFrame, known: Mapping[str, float]) -> pd.DataFrame:
+def _summary(seeds: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for figure in FIGURES:
         for guide, group in seeds.groupby("guide", sort=False):
-            told = summarise(group[figure].astype(float).to_numpy())
-            row: dict[str, Any] = {"figure": figure, "guide": guide, "n": told.n, "undefined": told.undefined}
-            row |= {"mean": told.mean, "std": told.std, "low": told.low, "high": told.high}
-            if known:
-                row["published"] = known.get(str(guide), np.nan) if figure == "f1" else np.nan
-            rows.append(row)
+            values = group[figure].to_numpy(dtype=np.float64)
+            rows.append({"figure": figure, "guide": guide} | summary_row([values], bounds=(0.0, 1.0)))
     return pd.DataFrame(rows)
 
 
 def _compare(instances: pd.DataFrame) -> pd.DataFrame:
-    """Each guide against uniform, the MLP's own and the base's attention: paired over texts, Holm-adjusted."""
-    means = instances.groupby(["guide", "example"], sort=False)["correct"].mean().unstack("guide")
+    """Each guide against uniform, the MLP's own and the base's attention: over seeds and texts, Holm-adjusted."""
+    tables = {
+        str(guide): part.pivot(index="seed", columns="example", values="correct")
+        for guide, part in instances.groupby("guide", sort=False)
+    }
     rows = []
     for place, control in enumerate(CONTROLS):
-        for guide in means.columns if control in means else ():
+        for guide in tables if control in tables else ():
             if guide not in CONTROLS[: place + 1]:
-                test = permutation_test(means[guide].to_numpy(), means[control].to_numpy())
-                row = {"guide": guide, "against": control, "test": test.test, "n": test.n}
-                rows.append(row | {"undefined": test.undefined, "difference": test.difference, "p": test.p})
-    table = pd.DataFrame(rows, columns=["guide", "against", "test", "n", "undefined", "difference", "p"])
+                one, other = tables[guide].align(tables[control], join="inner")
+                texts = [one.columns.tolist()] * len(one)
+                found = compare_variants(list(one.to_numpy()), list(other.to_numpy()), texts)
+                rows.append({"guide": guide, "against": control, **found.row()})
+    table = pd.DataFrame(rows, columns=["guide", "against", *PairedDifference.columns()])
     return table.assign(p_holm=holm_bonferroni(table["p"].to_numpy(dtype=np.float64)).p)
 
 
 def _verdict(summary: pd.DataFrame, comparison: pd.DataFrame) -> str:
     rows = summary[summary["figure"] == "f1"].to_dict("records")
     by_guide = {str(row["guide"]): {str(k): v for k, v in row.items()} for row in rows}
-    figures = ", ".join(f"{guide} {number(row)}" for guide, row in by_guide.items())
+    figures = ", ".join(f"{guide} {with_interval(row)}" for guide, row in by_guide.items())
     helped = _difference(comparison, "base", "uniform")
     if helped is None:
         return f"The MLP's F1 under each guide: {figures}."
-    if np.isnan(helped["p_holm"]):
-        words = "There are too few texts to tell whether the base's attention helps a model without context"
-    elif helped["p_holm"] < ALPHA and helped["difference"] > 0:
-        words = "The base's attention tells a model without context which tokens matter, so it carries information"
-    else:
-        words = "The base's attention helps a model without context no more than uniform weights do"
+    words = _words(helped)
     fooled = _difference(comparison, "adversary", "base")
-    tail = ""
-    if fooled is not None and fooled["p_holm"] < ALPHA and fooled["difference"] < 0:
-        tail = ", and the adversary's is a worse guide, however well it imitates the predictions"
-    return f"{words}{tail} (F1 by guide: {figures})."
+    if fooled is not None and _shown(fooled) and fooled["difference"] < 0:
+        words += ", and the adversary's is a worse guide, however well it imitates the predictions"
+    apart = with_interval(helped | {"mean": helped["difference"]}, 3)
+    return f"{words} (accuracy under the base's minus under uniform weights {apart}; F1 by guide: {figures})."
+
+
+def _words(helped: Mapping[str, Any]) -> str:
+    if np.isnan(helped["p_holm"]):
+        return "There are too few texts to tell whether the base's attention helps a model without context"
+    if helped["seeds"] < ENOUGH:
+        return f"Under {ENOUGH} seeds nobody can tell the training's luck from help by the base's attention"
+    if _shown(helped) and helped["difference"] > 0:
+        return "The base's attention tells a model without context which tokens matter, so it carries information"
+    return "The base's attention was not shown to help a model without context more than uniform weights do"
+
+
+def _shown(row: Mapping[str, Any]) -> bool:
+    return bool(row["seeds"] >= ENOUGH and row["p_holm"] < ALPHA)
 
 
 def _difference(comparison: pd.DataFrame, guide: str, control: str) -> dict[str, Any] | None:

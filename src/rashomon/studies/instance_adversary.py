@@ -13,15 +13,17 @@ from typing import ClassVar
 
 import pandas as pd
 
+from rashomon.data import Dataset
 from rashomon.experiments.attention_bins import bin_violins, by_bin, overall, with_bins
 from rashomon.experiments.context import Context
-from rashomon.experiments.instance_search import Search, search_all
-from rashomon.experiments.subject import Subject
-from rashomon.experiments.summaries import number
-from rashomon.experiments.testimony import draw
+from rashomon.experiments.instance_search import IN_AUDITS, Search, refusal, search_all
+from rashomon.experiments.summaries import Row
+from rashomon.experiments.testimony import Ask, draw
 from rashomon.experiments.trials import base_folders
 from rashomon.measures.divergence import LN2
-from rashomon.studies.base import AttentionStudy, Finding, configuration_of, studies
+from rashomon.models.base import Model
+from rashomon.studies.base import ON_TRIAL, AttentionStudy, Finding, Study, studies
+from rashomon.wording import percent, with_interval
 
 
 @studies.register("instance-adversary")
@@ -31,13 +33,24 @@ class InstanceAdversary(AttentionStudy):
 
     name: ClassVar[str] = "instance-adversary"
     question: ClassVar[str] = "Text by text, how far can attention be moved while the output stays?"
-    subject: Subject = field(default_factory=Subject)
+    title: ClassVar[str] = "An adversary for each example"
+    chapter: ClassVar[str | None] = ON_TRIAL
+    order: ClassVar[int] = 70
+
     search: Search = field(default_factory=Search)
-    instances: int = 500
-    split: str = "test"
-    seed: int = 0
+    instances: int = 500  # how many texts are looked at
+    split: str = "test"  # which split they are drawn from
+    seed: int = 0  # of which texts are drawn, and of the search
+
+    @classmethod
+    def for_audit(cls, asked: Ask) -> Study | None:
+        return cls(asked.subject, search=IN_AUDITS, instances=asked.instances, split=asked.split)
+
+    def fits(self, model: Model, data: Dataset) -> str | None:
+        return super().fits(model, data) or refusal(model)
 
     def run(self, context: Context) -> Finding:
+        self.check_fit(context)
         data = context.data_of(self.subject)
         examples = draw(data, self.split, self.instances, self.seed)
         parts = []
@@ -46,12 +59,9 @@ class InstanceAdversary(AttentionStudy):
             parts.append(search_all(context, base, examples, self.search, self.seed).assign(seed=seed))
         table = with_bins(pd.concat(parts, ignore_index=True), data.labels)
         summary = by_bin(table, "jsd")
-        return Finding(
-            study=self.name,
-            question=self.question,
-            verdict=_verdict(overall(summary), self.search.tolerance, table["example"].nunique()),
-            configuration=configuration_of(self),
-            tables={"summary": summary, "output": by_bin(table, "tvd"), "instances": table},
+        return self.finding(
+            _verdict(overall(summary), self.search.tolerance, float((table["starts_kept"] > 0).mean())),
+            {"summary": summary, "output": by_bin(table, "tvd"), "instances": table},
             figures=(
                 bin_violins(
                     table,
@@ -66,9 +76,8 @@ class InstanceAdversary(AttentionStudy):
         )
 
 
-def _verdict(row: dict[str, float], tolerance: float, texts: int) -> str:
-    tried = row["n"] + row["undefined"]
-    found = row["n"] / tried
+def _verdict(row: Row, tolerance: float, found: float) -> str:
+    """``found`` is the share of texts for which any start kept the output; the others count with JSD 0."""
     if found < 0.5:
         words = "For most texts the search found no other weights that keep the output, so it decides nothing"
     elif row["mean"] >= 0.5 * LN2:
@@ -76,13 +85,16 @@ def _verdict(row: dict[str, float], tolerance: float, texts: int) -> str:
     else:
         words = "Even taken text by text, the search could not move attention far without changing the output"
     return (
-        f"{words}: JSD {number(row)} of at most ln 2 with an output within {tolerance:g} "
-        f"({texts} texts, none found for {1 - found:.0%}); no model need be able to produce them."
+        f"{words}: JSD {with_interval(row)} of at most ln 2 with an output within {tolerance:g} "
+        f"({int(row['n'])} texts, none found for {percent(1 - found)}); no model need be able to produce them."
     )
 
 
 def _warnings(table: pd.DataFrame, search: Search) -> tuple[str, ...]:
-    none = int(table["jsd"].isna().sum())
+    none = int((table["starts_kept"] == 0).sum())
     if not none:
         return ()
-    return (f"For {none} of {len(table)} texts no start kept the output within {search.tolerance:g}.",)
+    words = "they count with a distance of 0, since the model's own attention keeps it"
+    return (
+        f"For {none} of {len(table)} texts no start kept the output within {search.tolerance:g}; {words}.",
+    )

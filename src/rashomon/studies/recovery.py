@@ -8,34 +8,37 @@ correctly are used, since on the others it used something else.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 
-from rashomon.data import Example
+from rashomon.data import Dataset, Example
 from rashomon.data.rationales import has_rationale, marks_of, marks_of_tokens
-from rashomon.errors import UserError
+from rashomon.errors import DoesNotFit
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions
+from rashomon.experiments.judging import Ruling, against_chance
 from rashomon.experiments.summaries import (
     FLOOR,
+    Row,
     against_floor,
-    capitalised,
     check_measures,
     headline,
-    number,
     ranked_rows,
     spread_by_method,
 )
-from rashomon.experiments.testimony import Ask, hear, warnings_of
+from rashomon.experiments.testimony import draw, hear, warnings_of
 from rashomon.explainers import Explanation, Explanations
 from rashomon.explainers.record import UNKNOWN_TARGET
 from rashomon.measures import measures
 from rashomon.measures.base import Floats, Ints, Ragged
-from rashomon.studies.base import Finding, Study, configuration_of, studies
+from rashomon.models.base import Model
+from rashomon.studies.base import ExplanationStudy, Finding, Judgement, studies
+from rashomon.wording import capitalised, with_interval
 
+HEADLINE = "average-precision"
 MEASURES = (
     "average-precision",
     "precision-at-1",
@@ -45,23 +48,34 @@ MEASURES = (
     "iou-f1",
     "auprc",
 )
+FOUND, PARTLY_FOUND = 0.7, 0.3  # of the way from a random order's average precision to a perfect one
 
 
 @studies.register("recovery")
 @dataclass(frozen=True)
-class Recovery(Study):
+class Recovery(ExplanationStudy):
     """Does a method rank first the tokens that are planted, or that people marked?"""
 
     name: ClassVar[str] = "recovery"
     question: ClassVar[str] = "Does a method point at the tokens that are known to matter?"
-    ask: Ask = field(default_factory=Ask)
-    measures: tuple[str, ...] = MEASURES
-    ranking: Literal["magnitude", "signed"] = "magnitude"
+    title: ClassVar[str] = "Recovery of the evidence"
+    order: ClassVar[int] = 40
+    beside_stored: ClassVar[tuple[str, ...]] = ("dataset",)
+
+    measures: tuple[str, ...] = MEASURES  # of recovery, by name (`rashomon list measures`)
+    ranking: Literal["magnitude", "signed"] = "magnitude"  # whether scores against the class count
+
+    def fits(self, model: Model, data: Dataset) -> str | None:
+        drawn = (draw(data, self.split, self.instances, seed) for seed in self.subject.seeds)
+        if not any(has_rationale(example) for texts in drawn for example in texts):
+            return f"No text of {data.name} that would be explained says which of its tokens matter."
+        return super().fits(model, data)
 
     def run(self, context: Context) -> Finding:
         check_measures(self.measures, "recovery")
+        self.check_fit(context)
         heard = hear(context, self.ask, extra=(FLOOR,))
-        data = context.dataset(self.ask.subject.dataset)
+        data = context.dataset(self.subject.dataset)
         parts, notes = [], []
         for testimony in heard:
             examples = testimony.examples or [example for split in data for example in data[split]]
@@ -70,18 +84,16 @@ class Recovery(Study):
             notes += why
             parts += [self._instances(testimony.seed, told) for told in _by_method(usable)]
         if not parts:
-            raise UserError(f"Recovery has nothing to use of {data.name}: {' '.join(dict.fromkeys(notes))}")
+            raise DoesNotFit(f"Recovery has nothing to use of {data.name}: {' '.join(dict.fromkeys(notes))}")
         instances = pd.concat(parts, ignore_index=True)
         summary = against_floor(instances)
-        main = headline("average-precision", self.measures)
-        return Finding(
-            study=self.name,
-            question=self.question,
-            verdict=_verdict(summary, main),
-            configuration=configuration_of(self, used=("dataset",)),
-            tables={"summary": summary, "instances": instances},
+        main = headline(HEADLINE, self.measures)
+        return self.finding(
+            _verdict(summary, main),
+            {"summary": summary, "instances": instances},
             figures=(_figure(instances, main),),
             warnings=(*dict.fromkeys(notes), *warnings_of(heard)),
+            judgements=judgements(summary),
         )
 
     def _instances(self, seed: int, told: Sequence[tuple[Explanation, Example]]) -> pd.DataFrame:
@@ -168,6 +180,46 @@ def rationale_of(explanation: Explanation, example: Example) -> tuple[Ints, Floa
     return where, marks_of_tokens(explanation.segments, explanation.word_ids, marked)[where]
 
 
+def judgements(summary: pd.DataFrame) -> tuple[Judgement, ...]:
+    """Every method but the control, by how far it gets from a random order to a perfect one."""
+    table = summary[summary["measure"] == HEADLINE]
+    rows = {row["method"]: row for row in ranked_rows(table)}
+    floor = rows.get(FLOOR)
+    tests = int(summary["p_holm"].notna().sum())
+    judged = []
+    for method in table["method"]:
+        if method == FLOOR:
+            continue
+        ruling = _ruling(rows.get(method), floor, tests)
+        if ruling is not None:
+            judged.append(Judgement(method, "truth", *ruling))
+    return tuple(judged)
+
+
+def _ruling(row: Row | None, floor: Row | None, tests: int) -> Ruling | None:
+    """None where there is no random order to set the method against."""
+    if row is None:
+        return Ruling("unknown", "was not compared with the known tokens", "undefined")
+    told = f"average precision {with_interval(row)}" + (
+        f", {with_interval(floor)} for a random order" if floor else ""
+    )
+    by_chance = against_chance(
+        row,
+        tests,
+        told,
+        perhaps="may find the tokens known to matter, which more texts would tell",
+        no_better="finds the tokens known to matter no better than a random order",
+    )
+    if by_chance is not None or floor is None:
+        return by_chance
+    way = (row["mean"] - floor["mean"]) / (1 - floor["mean"]) if floor["mean"] < 1 else 0.0
+    if way >= FOUND:
+        return Ruling("good", "finds the tokens known to matter", told)
+    if way >= PARTLY_FOUND:
+        return Ruling("mixed", "finds some of the tokens known to matter", told)
+    return Ruling("poor", "finds few of the tokens known to matter", told)
+
+
 def _verdict(summary: pd.DataFrame, measure: str) -> str:
     table = summary[summary["measure"] == measure]
     rows = ranked_rows(table[table["method"] != FLOOR])
@@ -177,14 +229,16 @@ def _verdict(summary: pd.DataFrame, measure: str) -> str:
     floor = ranked_rows(table[table["method"] == FLOOR])
     beaten = sum(row["p_holm"] < 0.05 for row in rows)
     against = (
-        f"; a random order reaches {number(floor[0])}, which {beaten} of {len(rows)} beat" if floor else ""
+        f"; a random order reaches {with_interval(floor[0])}, which {beaten} of {len(rows)} beat"
+        if floor
+        else ""
     )
     named = measure.replace("-", " ")
     if len(rows) == 1:
-        return f"{capitalised(best['method'])} finds the known tokens with {named} {number(best)}{against}."
+        return f"{capitalised(best['method'])} finds the known tokens with {named} {with_interval(best)}{against}."
     return (
-        f"The known tokens are found best by {best['method']} ({named} {number(best)}) and worst by "
-        f"{worst['method']} ({number(worst)}){against}."
+        f"The known tokens are found best by {best['method']} ({named} {with_interval(best)}) and worst by "
+        f"{worst['method']} ({with_interval(worst)}){against}."
     )
 
 

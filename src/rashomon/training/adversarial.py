@@ -19,7 +19,7 @@ from typing import ClassVar, Literal
 from torch import Tensor, nn
 
 from rashomon.data.batches import Batch, Rows
-from rashomon.errors import UserError
+from rashomon.errors import DoesNotFit
 from rashomon.measures.classification import accuracy, f1
 from rashomon.measures.divergence import attefa_loss, jsd, kl, matched_heads_jsd, matched_heads_kl, tvd
 from rashomon.models.attention import preset, rollout
@@ -41,6 +41,8 @@ PUBLISHED_SCALE = 0.5
 @dataclass(frozen=True)
 class Adversary(Objective):
     """What both adversaries share: predictions stay, attention moves. Texts need no labels."""
+
+    travelling: ClassVar[tuple[str, ...]] = (PROBABILITIES, ATTENTION)
 
     reading: Reading = "heads"
 
@@ -127,12 +129,12 @@ def read_attention(output: Output, batch: Batch, reading: Reading) -> Tensor:
     """``[B, heads, T]``: distributions over the content tokens (of both sides of a pair together)."""
     if reading == "rollout":
         if output.layers is None or output.readout is None:
-            raise UserError(
+            raise DoesNotFit(
                 "Rollout needs the self-attention of a transformer's layers, which this model does not have."
             )
         weights = rollout(output.layers, output.readout).unsqueeze(1)
     elif output.attention is None:
-        raise UserError("This model does not tell its attention, so there is nothing to put on trial.")
+        raise DoesNotFit("This model does not tell its attention, so there is nothing to put on trial.")
     else:
         weights = output.attention if reading == "heads" else output.attention.mean(1, keepdim=True)
     return preset(weights, batch.content.unsqueeze(1))
@@ -160,7 +162,7 @@ def outputs_of(model: Model, rows: Rows, reading: Reading) -> ModelOutputs:
         return {"probabilities": output.probabilities.float(), "attention": attention.float()}
 
     if not len(rows):
-        raise UserError("There are no texts to ask the model about.")
+        raise DoesNotFit("There are no texts to ask the model about.")
     return ModelOutputs(**collect(model, rows, read, per_token=("attention",), attention=True))
 
 

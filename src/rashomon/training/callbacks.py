@@ -23,8 +23,8 @@ from rashomon.models.tasks import LABEL
 from rashomon.progress import Advance
 from rashomon.registry import Registry
 from rashomon.runs.by_name import make_by_name
+from rashomon.runs.files import read_tensors, write_tensors
 from rashomon.runs.specifications import to_plain
-from rashomon.runs.store import read_tensors, write_tensors
 
 EpochRecord = Mapping[str, float]
 RowsOf = Callable[[str], Rows]  # the rows of a split
@@ -61,7 +61,7 @@ class Callback(ABC):
         return {"name": self.name, **to_plain(self)}
 
 
-callbacks: Registry[type[Callback]] = Registry("callback")
+callbacks: Registry[type[Callback]] = Registry("callback", "callbacks", "rashomon.training")
 
 
 def make_callback(callback: str | Callback) -> Callback:

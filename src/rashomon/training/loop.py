@@ -14,12 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import torch
 from torch import Tensor, nn
 
 from rashomon.data.batches import Rows
 from rashomon.models.base import Model
-from rashomon.runs.store import read_tensors, write_tensors
+from rashomon.runs.files import read_tensors, write_tensors
 from rashomon.training.callbacks import EpochRecord, Listener
 from rashomon.training.objectives import LOWER_IS_BETTER, Objective
 from rashomon.training.optimizers import make_optimizer
@@ -36,6 +37,17 @@ class History:
     @property
     def best_record(self) -> EpochRecord:
         return self.records[self.best - 1]
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A row an epoch, with its losses and figures; ``kept`` marks the one whose weights the model has."""
+        frame = pd.DataFrame(self.records)
+        return frame.assign(kept=[epoch == self.best for epoch in range(1, len(frame) + 1)])
+
+    def __str__(self) -> str:
+        return self.to_pandas().to_string(index=False)
+
+    def _repr_html_(self) -> str:
+        return self.to_pandas().to_html(index=False)
 
 
 @dataclass

@@ -27,6 +27,9 @@ class Objective(ABC):
     """One kind of training. Subclasses are frozen dataclasses: their fields are its settings."""
 
     name: ClassVar[str]
+    # What must travel with the rows besides the task's own targets. Only a study hands it out, so that an objective
+    # with such needs cannot be asked for by name.
+    travelling: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def loss(self, model: Model, batch: Batch, companion: nn.Module | None) -> Tensor:
@@ -49,7 +52,7 @@ class Objective(ABC):
         return {"name": self.name, **to_plain(self)}
 
 
-objectives: Registry[type[Objective]] = Registry("objective")
+objectives: Registry[type[Objective]] = Registry("objective", "objectives", "rashomon.training")
 
 
 def make_objective(objective: str | Objective) -> Objective:

@@ -22,8 +22,8 @@ from rashomon.models.build import build_model, load_model
 from rashomon.models.evaluator import rows_of
 from rashomon.models.model_spec import ModelSpec
 from rashomon.progress import progress
+from rashomon.runs.files import read_json, write_json
 from rashomon.runs.specifications import Plain, content_hash, to_plain
-from rashomon.runs.store import read_json, write_json
 from rashomon.training.callbacks import Callback, ShowProgress
 from rashomon.training.loop import History, fit
 from rashomon.training.objectives import CrossEntropy, Objective

@@ -6,31 +6,43 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from rashomon.errors import UserError, unknown_name
+from rashomon.fields import setting
 
 Optimizer = Literal["adam", "adamw", "amsgrad"]
 EpochFigure = Literal["f1", "accuracy", "roc-auc", "exact-match", "loss", "train-loss"]
+
+LARGEST = 1_000_000  # epochs or examples in a batch; more is a slip of the finger
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingSpec:
     """Defaults are the papers' for the built-in attention classifiers."""
 
-    epochs: int = 8
-    batch_size: int = 32
-    learning_rate: float = 1e-3
-    weight_decay: float = 1e-5
-    optimizer: Optimizer = "amsgrad"
-    clip: float | None = None  # largest gradient norm
-    patience: int | None = 3  # epochs without improvement before it stops
-    least_gain: float = 0.0  # a smaller improvement is kept, but does not renew the patience
-    select: EpochFigure = (
-        "f1"  # which figure picks the epoch that is kept; all but train-loss are of held-out texts
+    epochs: int = setting(8, "Most epochs of the model (of adversaries: --set training.epochs=...).")
+    batch_size: int = setting(32, "Examples in a batch.")
+    learning_rate: float = setting(1e-3, "Learning rate.")
+    weight_decay: float = setting(
+        1e-5, "Weight decay (never on the attention, nor on word vectors from a file)."
     )
-    warmup: float = 0.0  # share of the steps over which the learning rate climbs, then falls linearly
+    optimizer: Optimizer = setting("amsgrad", "What descends the loss.")
+    clip: float | None = setting(None, "Largest gradient norm; none leaves gradients as they are.")
+    patience: int | None = setting(3, "Epochs without improvement before it stops; none never stops early.")
+    least_gain: float = setting(
+        0.0, "A smaller improvement than this is kept, but does not renew the patience."
+    )
+    select: EpochFigure = setting(
+        "f1", "Which figure picks the epoch that is kept; all but train-loss are of held-out texts."
+    )
+    warmup: float = setting(
+        0.0, "Share of the steps over which the learning rate climbs, then falls linearly; 0 keeps it."
+    )
 
     def __post_init__(self) -> None:
         if self.epochs < 1 or self.batch_size < 1:
             raise UserError("Training needs at least one epoch and a batch size of at least one.")
+        for what, number in (("number of epochs", self.epochs), ("batch size", self.batch_size)):
+            if number > LARGEST:
+                raise UserError(f"The {what} is at most {LARGEST}, not {number}.")
         for name, value, known in (
             ("optimizer", self.optimizer, get_args(Optimizer)),
             ("figure to select by", self.select, get_args(EpochFigure)),

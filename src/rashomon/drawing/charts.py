@@ -1,4 +1,4 @@
-"""What do the numbers look like? The figures of a finding, ready for the page.
+"""What do the numbers look like? The figures of a finding, ready for the page or a notebook.
 
 A matrix becomes a table coloured cell by cell, one layer for each measure; distributions and plots become
 inline SVG that follows the page's light and dark theme, with a title and a description for screen readers and
@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 
+from rashomon.drawing.plots import plot
+from rashomon.drawing.scales import finite, shade
+from rashomon.drawing.svg import Chart
+from rashomon.drawing.violins import violins
 from rashomon.experiments.figures import Distributions, Figure, Matrix
-from rashomon.report.drawing import Chart
-from rashomon.report.plots import plot
-from rashomon.report.scales import finite, number, shade
-from rashomon.report.violins import violins
+from rashomon.wording import number
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,11 @@ class MatrixView:
     columns: tuple[str, ...]
     layers: tuple[Layer, ...]
     kind: str = "matrix"
+
+
+def figure_css() -> str:
+    """The style sheet that the drawings need."""
+    return files("rashomon.drawing").joinpath("figures.css").read_text(encoding="utf-8").strip()
 
 
 def draw(figure: Figure, name: str) -> Chart | MatrixView:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from rashomon.experiments.figures import Plot, Series
-from rashomon.report.drawing import (
+from rashomon.drawing.scales import Scale, finite
+from rashomon.drawing.svg import (
     MOST_ROWS,
     NARROW,
     SERIES_COLOURS,
@@ -28,7 +28,8 @@ from rashomon.report.drawing import (
     x_axis,
     y_axis,
 )
-from rashomon.report.scales import Scale, finite, number
+from rashomon.experiments.figures import Plot, Series
+from rashomon.wording import number
 
 
 def plot(figure: Plot, name: str) -> Chart:

@@ -5,60 +5,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rashomon.explainers.display import DARK, LIGHT
-from rashomon.report.scales import (
+from rashomon.drawing.scales import (
     Scale,
-    cell,
     contrast,
-    duration,
     ink_on,
     mixed,
-    number,
     shade,
     tick_labels,
     ticks,
 )
+from rashomon.explainers.display import DARK, LIGHT
 
 finite = st.floats(-1e6, 1e6)
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0.4249, ".42"),
-        (-0.1, "−.10"),
-        (1.0, "1.00"),
-        (0.0, ".00"),
-        (12345, "12,345"),
-        (-3, "−3"),
-        (1234.5, "1,234"),
-        (0.00042, "4e−4"),
-        (math.nan, "–"),
-        (None, "–"),
-        (math.inf, "∞"),
-        (-math.inf, "−∞"),
-    ],
-)
-def test_number(value, text):
-    assert number(value) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(True, "yes"), (np.bool_(False), "no"), (np.int64(1200), "1,200"), (0.5, ".500"), (None, "–"),
-     ([1, "a"], "1, a"), ("text", "text"), (np.float64("nan"), "–"), (0.0, ".000"), (5.25e-4, ".000525"),
-     (np.float64(8e-4), ".0008"), (2.5e-5, "2.5e−5"), (-0.00123, "−.00123"), (0.01234, ".012")],
-)  # fmt: skip
-def test_cell(value, text):
-    assert cell(value) == text
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(1.234, "1.2 s"), (61, "61 s"), (97.4, "1 min 37 s"), (7265, "2 h 1 min"), (math.nan, "unknown time")],
-)
-def test_duration(seconds, text):
-    assert duration(seconds) == text
 
 
 @given(finite, st.floats(1e-3, 1e6))

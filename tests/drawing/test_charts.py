@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from scipy.stats import gaussian_kde
 
+from rashomon.drawing.charts import draw
+from rashomon.drawing.violins import density
 from rashomon.experiments.figures import Distributions, Matrix, Plot, Series
-from rashomon.report.charts import draw
-from rashomon.report.violins import density
 
 MATRIX = Matrix(
     "m", ("a", "b"), ("a", "b"), {"tau": [[1.0, math.nan], [-0.5, 1.0]], "top": [[1, 0], [0, 1]]},

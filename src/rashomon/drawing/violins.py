@@ -14,9 +14,10 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 from scipy.stats import gaussian_kde
 
+from rashomon.drawing.scales import Scale, finite
+from rashomon.drawing.svg import NARROW, WIDE, Chart, Table, line, short, svg, swatch_box, text, x_axis
 from rashomon.experiments.figures import Distributions
-from rashomon.report.drawing import NARROW, WIDE, Chart, Table, line, short, svg, swatch_box, text, x_axis
-from rashomon.report.scales import Scale, cell, finite, number
+from rashomon.wording import cell, number
 
 PAIR = " | "  # groups "a | left" and "a | right" are drawn as one violin, the first above, the second below
 _KDE_FROM = 5  # fewer values than this are shown one by one

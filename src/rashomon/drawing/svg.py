@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from rashomon.report.scales import Scale, tick_labels, ticks
+from rashomon.drawing.scales import Scale, tick_labels, ticks
 
 WIDE, NARROW = 720, 350  # each chart is drawn for both, which keeps its letters readable on a phone
 SERIES_COLOURS = 8

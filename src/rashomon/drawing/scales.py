@@ -1,7 +1,7 @@
-"""How do numbers become words, places and colours? The small arithmetic that all figures of the report share.
+"""How do numbers become words, places and colours? The small arithmetic that all figures share.
 
 Colours are chosen for readers who do not see red and green apart: violet and green for numbers, and for words
-in a text the orange and blue of ``explain.display``. Every coloured cell gets an ink with a contrast of at
+in a text the orange and blue of ``explainers.display``. Every coloured cell gets an ink with a contrast of at
 least 4.5 to 1, computed here for the light and the dark page.
 """
 
@@ -12,59 +12,25 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import pandas as pd
-
 from rashomon.explainers.display import DARK, LEVELS, LIGHT, RGB
+from rashomon.wording import number
 
 STEPS = 10  # shades of a coloured cell on each side of zero
-UNDEFINED = "–"
 _POSITIVE: dict[str, RGB] = {"light": (74, 62, 150), "dark": (146, 132, 226)}
 _NEGATIVE: dict[str, RGB] = {"light": (22, 118, 92), "dark": (70, 176, 142)}
-
-
-def number(value: Any, digits: int = 2) -> str:
-    """A number as papers print it: ``.42``, ``−.10``, ``1.00``, ``12,345``; a dash where it is undefined."""
-    if value is None or not math.isfinite(float(value)):
-        infinite = value is not None and math.isinf(float(value))
-        return ("∞" if value > 0 else "−∞") if infinite else UNDEFINED
-    if isinstance(value, int | np.integer):
-        return f"{value:,}".replace("-", "−")
-    size = abs(float(value))
-    if 0 < size < 0.5 * 10.0**-digits:
-        text = _tiny(f"{size:.0e}")
-    else:
-        text = f"{size:,.{digits}f}" if size < 1000 else f"{size:,.0f}"
-    text = text[1:] if text.startswith("0.") else text
-    return f"−{text}" if value < 0 else text
-
-
-def _tiny(text: str) -> str:
-    return text.replace("e-0", "e−").replace("-", "−")
-
-
-def cell(value: Any) -> str:
-    """Anything that may stand in a table, as text."""
-    if isinstance(value, bool | np.bool_):
-        return "yes" if value else "no"
-    if isinstance(value, int | float | np.number):
-        # A lambda of .000525 and one of .0008 are not both .001.
-        small = 0 < abs(float(value)) < 0.01
-        return _tiny(f"{value:.3g}").replace("0.", ".", 1) if small else number(value, 3)
-    if isinstance(value, list | tuple | set | frozenset | np.ndarray):
-        return ", ".join(cell(item) for item in value)
-    return UNDEFINED if value is None or pd.isna(value) is True else str(value)
-
-
-def duration(seconds: float) -> str:
-    """Seconds as one would say them."""
-    if not math.isfinite(seconds):
-        return "unknown time"
-    if seconds < 90:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+_LINES = {  # variables of the style sheets, light and dark
+    "quiet": ("#5a6068", "#a3a9b1"),
+    "rule": ("#dfe2e6", "#343a42"),
+    "panel": ("#f5f6f8", "#1e2329"),
+    "s1": ("#4a3e96", "#9284e2"),
+    "s2": ("#16765c", "#46b08e"),
+    "s3": ("#b5540a", "#ea9a55"),
+    "s4": ("#0b6fa8", "#62b4e6"),
+    "s5": ("#a2306e", "#e58abb"),
+    "s6": ("#6b6f00", "#bdc14a"),
+    "s7": ("#7b4a1e", "#c99a6a"),
+    "s8": ("#4d5560", "#a9b3bf"),
+}
 
 
 def finite(values: Iterable[Any]) -> list[float]:
@@ -159,10 +125,11 @@ def ink_on(background: RGB, ink: RGB) -> RGB:
     return readable[0] if readable else max(choices, key=lambda colour: contrast(colour, background))
 
 
-def colour_css() -> str:
-    """The shades of cells and of words as CSS, each with its light and its dark colour."""
+def colour_css(root: str = ":root") -> str:
+    """Colours of lines and shades of cells and words as CSS, each light and dark; variables stand in ``root``."""
+    lines = "".join(f"--{name}:light-dark({light},{dark});" for name, (light, dark) in _LINES.items())
     rules = [
-        f":root{{--paper:{_both(LIGHT[0], DARK[0])};--ink:{_both(LIGHT[1], DARK[1])};"
+        f"{root}{{{lines}--paper:{_both(LIGHT[0], DARK[0])};--ink:{_both(LIGHT[1], DARK[1])};"
         f"--for:{_both(LIGHT[2], DARK[2])};--against:{_both(LIGHT[3], DARK[3])};"
         f"--accent:{_both(_POSITIVE['light'], _POSITIVE['dark'])};"
         f"--counter:{_both(_NEGATIVE['light'], _NEGATIVE['dark'])}}}"

@@ -1,0 +1,83 @@
+"""What does a method say when it is asked again? The same model and texts, under another sampling seed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from rashomon.experiments.context import Context
+from rashomon.experiments.testimony import Testimony, is_signed, samples
+from rashomon.explainers import Explanations
+from rashomon.measures import measures
+from rashomon.measures.base import Floats, Ragged
+
+SAMPLING = "another sampling seed"
+SHIFT = 1000  # how far the second sampling seed lies from the first
+REPEATED = 50  # texts that are enough for a mean
+KENDALL = "kendall"
+
+
+def on_fewer_texts(testimony: Testimony, count: int | None) -> Testimony:
+    """So many of the texts, evenly over the whole file, which may be sorted; None, or of stored ones: all."""
+    if count is None or testimony.model is None or count >= len(testimony.examples):
+        return testimony
+    places = np.linspace(0, len(testimony.examples) - 1, count).round().astype(int)
+    examples = tuple(testimony.examples[place] for place in places)
+    told = testimony.told.where(example_id={example.id for example in examples})
+    return replace(testimony, examples=examples, told=told)
+
+
+def sampled_again(
+    context: Context, heard: Sequence[Testimony], methods: Collection[str], names: Sequence[str] = (KENDALL,)
+) -> pd.DataFrame:
+    """Methods that draw at random are asked again; the others would say the same again."""
+    parts = []
+    for testimony in heard:
+        assert testimony.model is not None
+        asked = [method for method in testimony.told.methods if method in methods]
+        noisy = [method for method in asked if samples(method)]
+        again = context.explanations(
+            testimony.model,
+            testimony.examples,
+            noisy,
+            seed=testimony.seed + SHIFT,
+            background=testimony.behind,
+        )
+        for method in asked:
+            told = testimony.told.by_method(method)
+            second = again.by_method(method) if method in noisy else told
+            parts.append(self_comparison(testimony.seed, SAMPLING, told, second, names))
+    return pd.concat(parts, ignore_index=True)
+
+
+def self_comparison(
+    seed: int, against: str, first: Explanations, second: Explanations, names: Sequence[str] = (KENDALL,)
+) -> pd.DataFrame:
+    """One method's agreement with itself on the texts that both accounts explain, a row a text and measure."""
+    second_of = {item.example_id: item for item in second}
+    pairs = [(item, second_of[item.example_id]) for item in first if item.example_id in second_of]
+    one, other = Explanations(p[0] for p in pairs), Explanations(p[1] for p in pairs)
+    told = {"seed": seed, "example": [item.example_id for item in one], "against": against}
+    told["method"] = first.methods[0] if first else ""
+    return pd.concat(
+        [
+            pd.DataFrame({**told, "measure": name, "value": self_agreement(one, other, name)})
+            for name in names
+        ],
+        ignore_index=True,
+    )
+
+
+def self_agreement(first: Explanations, second: Explanations, name: str = KENDALL) -> Floats:
+    """A measure of agreement, text by text, of magnitudes; of signs where it asks for them and they mean something."""
+    signs = name.startswith("sign-")
+    if signs and not all(map(is_signed, first.methods)):
+        return np.full(len(first), np.nan)
+    rows = [
+        Ragged.from_list([i.scores[i.content] if signs else np.abs(i.scores[i.content]) for i in told])
+        for told in (first, second)
+    ]
+    return np.asarray(measures.get(name)(rows[0], rows[1]))

@@ -1,0 +1,1 @@
+"""A package that rashomon has never heard of."""
