@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -74,9 +75,12 @@ def random_words(train: Sequence[Example], generator: np.random.Generator) -> An
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--data-dir", type=Path, required=True)
+    parser.add_argument("--data-dir", type=Path, default=os.environ.get("RASHOMON_DATA"))
     parser.add_argument("--dataset", default="qed")
     asked = parser.parse_args()
+    if asked.data_dir is None:
+        print("The baselines need --data-dir or $RASHOMON_DATA.")
+        return
     data = load_dataset(asked.dataset, data_dir=asked.data_dir)
     train, test = data["train"], data["test"]
     first, length = best_constant(train)

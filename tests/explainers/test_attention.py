@@ -19,7 +19,7 @@ def maps(model: Model, index: int, pair: bool = False) -> np.ndarray:
     (encoding,) = model.encode((PAIRS if pair else SINGLES)[index : index + 1])
     batch = model.collate([encoding])
     inputs = {"input_ids": batch.ids, "attention_mask": batch.mask.long()}
-    if model.traits.takes_types:  # type: ignore[union-attr]
+    if model.call.takes_types:  # type: ignore[union-attr]
         inputs["token_type_ids"] = batch.segments
     with torch.no_grad():
         model.network.set_attn_implementation("eager")  # type: ignore[operator, union-attr]

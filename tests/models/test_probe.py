@@ -7,7 +7,6 @@ import torch
 import transformers
 from transformers import AutoModelForSequenceClassification
 
-from rashomon.errors import UserError
 from rashomon.models.huggingface import HuggingFaceClassifier
 
 from .tiny import PAIRS, SINGLES, wordpiece_tokenizer
@@ -22,7 +21,6 @@ SMALL = {
 GPT2 = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64, "bos_token_id": 2, "eos_token_id": 3}
 MODERN = {"cls_token_id": 2, "sep_token_id": 3, "bos_token_id": 2, "eos_token_id": 3}
 DEBERTA = {"relative_attention": True, "pos_att_type": ["p2c", "c2p"], "type_vocab_size": 0}
-BART = {"d_model": 32, "encoder_layers": 1, "decoder_layers": 1, "eos_token_id": 3, "bos_token_id": 2}
 
 
 def _model(config: str, settings: dict[str, object]) -> HuggingFaceClassifier:
@@ -55,8 +53,8 @@ def _model(config: str, settings: dict[str, object]) -> HuggingFaceClassifier:
             {"attention", "layers", "gradients"},
             "all",
         ),
-        # finds the end of a text by its ids, so embeddings cannot stand in for them
-        ("GPT2Config", GPT2, {"attention", "layers", "removal"}, "last"),
+        # finds the end of a text by its ids
+        ("GPT2Config", GPT2, {"attention", "layers", "gradients", "removal"}, "last"),
     ],
 )
 def test_traits(config: str, settings: dict[str, object], capabilities: set[str], pooling: str) -> None:
@@ -75,15 +73,3 @@ def test_traits(config: str, settings: dict[str, object], capabilities: set[str]
         for number, encoding in enumerate(encodings):
             alone = model(model.collate([encoding])).logits[0]
             torch.testing.assert_close(alone, output.logits[number], atol=1e-5, rtol=0)
-
-
-@pytest.mark.parametrize(
-    ("config", "settings", "words"),
-    [
-        ("FNetConfig", SMALL, "padding"),  # mixes tokens without a mask
-        ("BartConfig", BART, "one vector for each token"),
-    ],
-)
-def test_what_cannot_be_used(config: str, settings: dict[str, object], words: str) -> None:
-    with pytest.raises(UserError, match=words):
-        _model(config, settings)

@@ -42,7 +42,7 @@ from tests.models.tiny import SINGLES, dataset, tiny_checkpoint
 class Says(torch.nn.Module):
     """A model that says what it was told to say."""
 
-    classes, capabilities = 2, frozenset({"attention"})
+    classes, capabilities, equal_lengths = 2, frozenset({"attention"}), False
 
     def __init__(self, probabilities: list[list[float]], attention: Tensor) -> None:
         super().__init__()

@@ -115,7 +115,8 @@ class Explainer(ABC):
     def refusal(self, model: Model) -> str | None:
         """Why this method cannot be used on this model, if it cannot."""
         missing = sorted(self.needs - model.capabilities)
-        return "; ".join(REASONS.get(need, f"the model lacks {need}") for need in missing) or None
+        reasons = {**REASONS, **model.lacks}
+        return "; ".join(reasons.get(need, f"the model lacks {need}") for need in missing) or None
 
 
 explainers: Registry[type[Explainer]] = Registry("explainer", "explainers", "rashomon.explainers")

@@ -28,6 +28,7 @@ from rashomon.explainers.paths import (
     values_at_references,
 )
 from rashomon.explainers.settling import Samples, check_samples, settled, unsettled_warning
+from rashomon.models.base import Model
 
 NEEDS_GRADIENTS = frozenset({"gradients"})
 GAP_WARNING = 0.05
@@ -134,6 +135,9 @@ class LayerConductance(Explainer):
 
     def path(self) -> PathSettings:
         return PathSettings(self.reference, self.rule, self.steps, self.target_gap)
+
+    def refusal(self, model: Model) -> str | None:
+        return Explainer.refusal(self, model) or model.lacks.get("first-layer")
 
     def attribute(self, job: Job) -> list[Scores]:
         settings = self.path()

@@ -8,10 +8,11 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -60,6 +61,8 @@ class Model(nn.Module, ABC):
     capabilities: frozenset[str]  # of "attention", "layers", "gradients", "removal", "token-level",
     # "classes", "fresh", "reweighting"
     wants_attention: bool = True  # see without_attention
+    equal_lengths: bool = False  # whether padding changes the answer, so that rows of one length go together
+    lacks: Mapping[str, str] = MappingProxyType({})  # why it has not a capability, where it can say so
     _fingerprinted: tuple[object, str] | None = None  # what was seen of the weights, and their hash
     history: Any = None  # the record of every epoch, where the model was trained in this process
 

@@ -106,8 +106,6 @@ def _read(source: str, local: bool, wanted: _Wanted) -> Checkpoint:
             f"The tokeniser of {source} cannot say where its tokens stand in the text; "
             "save it in its fast form (tokenizer.json)."
         )
-    if tokenizer.pad_token_id is None:
-        raise UserError(f"The tokeniser of {source} has no padding token; set one and save it again.")
     check_tokeniser(source, tokenizer, network)
     return Checkpoint(network, tokenizer, task)
 

@@ -94,6 +94,8 @@ class Evaluator:
         padded = lengths[order] * np.cumsum(heights[order])
         real = np.cumsum(lengths[order] * heights[order])
         dense = (padded <= (1 + PADDING_SHARE) * real) | (padded <= self.token_budget // 8)
+        if self.model.equal_lengths:
+            dense = lengths[order] == lengths[order[0]]
         good = np.flatnonzero((padded <= self.token_budget) & dense)
         return int(good[-1]) + 1 if len(good) else 1
 

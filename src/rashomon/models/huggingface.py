@@ -21,7 +21,10 @@ from rashomon.data.batches import Batch, Encoding
 from rashomon.data.example import Example
 from rashomon.models.base import Model, Output
 from rashomon.models.checkpoints import load_checkpoint, quiet
-from rashomon.models.probe import first_layer_of, probe
+from rashomon.models.network_calls import NetworkCaller
+from rashomon.models.padding import set_padding
+from rashomon.models.probe import first_layer_of, probe, top_hidden
+from rashomon.models.row_groups import by_length, is_whole
 from rashomon.models.subwords import SubwordReader
 from rashomon.models.tasks import CLASSIFICATION, OUTSIDE, SPAN, passage_of
 from rashomon.models.uniform_attention import UNIFORM
@@ -46,7 +49,10 @@ class HuggingFaceModel(Model):
         super().__init__()
         self.uniform = uniform
         self.network, self.tokenizer = network, tokenizer
-        self.traits = probe(network, tokenizer, self.task)
+        set_padding(network, tokenizer)
+        self.call = NetworkCaller(network, tokenizer)
+        self.traits = probe(self.call, tokenizer, self.task)
+        self.equal_lengths, self.lacks = self.traits.equal_lengths, self.traits.lacks
         self.pad_id = int(tokenizer.pad_token_id)
         masks = (tokenizer.mask_token_id, tokenizer.unk_token_id, tokenizer.pad_token_id)
         self.mask_id = next(int(token) for token in masks if token is not None)
@@ -54,7 +60,7 @@ class HuggingFaceModel(Model):
         self._fused = bool(getattr(network, "_supports_sdpa", False))
 
     @abstractmethod
-    def read_logits(self, encoded: Any, batch: Batch) -> Tensor:
+    def read_logits(self, given: Any, batch: Batch) -> Tensor:
         """The task's logits from what the network returned."""
 
     @abstractmethod
@@ -64,25 +70,27 @@ class HuggingFaceModel(Model):
     def encode(self, examples: Sequence[Example]) -> list[Encoding]:
         for example in examples:
             self.task.check_example(example)
-        first = self.traits.first_position or 0
+        first = self.call.first_position or 0
         return SubwordReader(self.tokenizer, self.max_length, first, self.cut).read(examples)
 
     def embed(self, batch: Batch) -> Tensor:
-        return cast(Tensor, self.network.get_input_embeddings()(batch.ids))
+        return self.call.embed(batch.ids)
 
     def forward(self, batch: Batch, embeddings: Tensor | None = None) -> Output:
+        if self.equal_lengths and not is_whole(batch):
+            return by_length(self._run, batch, embeddings, OUTSIDE if self.task.per_token else 0.0)
+        return self._run(batch, embeddings)
+
+    def _run(self, batch: Batch, embeddings: Tensor | None) -> Output:
         with_attention = self.wants_attention and "attention" in self.capabilities
         self._choose_kernel(with_attention or not self._fused)
-        output = self.network(
-            **self._inputs(batch, embeddings),
-            output_attentions=with_attention,
-            output_hidden_states=True,
-            return_dict=True,
-        )
-        logits = self.read_logits(output, batch)
+        given = self.call.on(batch, embeddings, output_attentions=with_attention)
+        logits = self.read_logits(given, batch)
+        hidden = top_hidden(given, batch.ids.shape[1]) * batch.mask.unsqueeze(-1)
+        if self.call.two_stacks:
+            return self._of_two_stacks(given, batch, logits, hidden, with_attention)
         readout = self.read_out(logits, batch)
-        hidden = output.hidden_states[-1] * batch.mask.unsqueeze(-1)
-        layers = tuple(output.attentions) if with_attention else None
+        layers = tuple(given.attentions) if with_attention else None
         return Output(
             logits=logits,
             attention=None if layers is None else self.traits.read(layers[-1].transpose(1, 2), readout),
@@ -90,6 +98,19 @@ class HuggingFaceModel(Model):
             pooled=self.traits.read(hidden, readout),
             layers=layers,
             readout=readout,
+        )
+
+    def _of_two_stacks(
+        self, given: Any, batch: Batch, logits: Tensor, hidden: Tensor, with_attention: bool
+    ) -> Output:
+        """Tokens are the encoder's; what decides is the decoder's state at the end mark, and what it attends to."""
+        deciding = self.call.end_of(batch.ids, batch.mask).to(hidden.dtype)
+        crossing = given.cross_attentions[-1].transpose(1, 2) if with_attention else None
+        return Output(
+            logits=logits,
+            attention=None if crossing is None else torch.einsum("bt,bt...->b...", deciding, crossing),
+            hidden=hidden,
+            pooled=torch.einsum("bt,bth->bh", deciding, given.decoder_hidden_states[-1]),
         )
 
     def first_layer(self) -> nn.Module:
@@ -113,15 +134,6 @@ class HuggingFaceModel(Model):
     def _kept(self) -> dict[str, Any]:
         """What is saved besides the settings, as arguments of the constructor."""
         return {}
-
-    def _inputs(self, batch: Batch, embeddings: Tensor | None) -> dict[str, Tensor]:
-        inputs = {"attention_mask": batch.mask.long()}
-        inputs |= {"input_ids": batch.ids} if embeddings is None else {"inputs_embeds": embeddings}
-        if self.traits.takes_types:
-            inputs["token_type_ids"] = batch.segments
-        if self.traits.first_position is not None:
-            inputs["position_ids"] = batch.positions
-        return inputs
 
     def _choose_kernel(self, eager: bool) -> None:
         """Fused attention is faster on long texts but keeps its weights to itself."""
@@ -164,8 +176,8 @@ class HuggingFaceClassifier(HuggingFaceModel):
         checkpoint = load_checkpoint(source, CLASSIFICATION, seed, tuple(labels))
         return cls(checkpoint.network, checkpoint.tokenizer, labels, max_length, uniform)
 
-    def read_logits(self, encoded: Any, batch: Batch) -> Tensor:
-        logits = cast(Tensor, encoded.logits)
+    def read_logits(self, given: Any, batch: Batch) -> Tensor:
+        logits = cast(Tensor, given.logits)
         # Of one logit both classes get half, so that explaining the negative one is not explaining a constant.
         return torch.cat((-logits / 2, logits / 2), -1) if logits.shape[-1] == 1 else logits
 
@@ -212,8 +224,8 @@ class HuggingFaceSpanModel(HuggingFaceModel):
         checkpoint = load_checkpoint(source, SPAN, seed)
         return cls(checkpoint.network, checkpoint.tokenizer, max_length, uniform)
 
-    def read_logits(self, encoded: Any, batch: Batch) -> Tensor:
-        logits = torch.stack((encoded.start_logits, encoded.end_logits), -1)
+    def read_logits(self, given: Any, batch: Batch) -> Tensor:
+        logits = torch.stack((given.start_logits, given.end_logits), -1)
         return logits.masked_fill(~passage_of(batch).unsqueeze(-1), OUTSIDE)
 
     def read_out(self, logits: Tensor, batch: Batch) -> Tensor:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -13,6 +11,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from rashomon.errors import UserError
+from rashomon.models.network_calls import NetworkCaller
 from rashomon.models.subwords import segments_of
 from rashomon.models.tasks import Task
 
@@ -21,17 +20,19 @@ _TOLERANCE = 1e-4
 # Attention over a window of neighbours: a token left out moves others into the window.
 _WINDOWS = ("attention_window", "local_attention", "sliding_window", "block_size")
 _UNBOUNDED = 10**6
+_FAILURES = (RuntimeError, TypeError, ValueError, AttributeError, NotImplementedError, IndexError, KeyError)
 
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """``pooling`` says which top vectors the prediction reads: ``first``, ``last``, ``all``, ``each`` for itself."""
+    """``pooling``: the top vectors that the prediction reads, ``first``, ``last``, ``all``, ``each`` for itself,
+    or those of a ``decoder``."""
 
     capabilities: frozenset[str]
-    takes_types: bool
-    first_position: int | None  # the id of the first position; None where positions cannot be given
+    lacks: Mapping[str, str]  # why it has not a capability
     places: int  # how many tokens fit
     pooling: str
+    equal_lengths: bool  # whether padding changes the answer
 
     def readout(self, mask: Tensor) -> Tensor:
         """``[B, T]``: the weight of each top vector in the prediction."""
@@ -39,7 +40,7 @@ class Traits:
         if self.pooling == "all":
             return weights / weights.sum(1, keepdim=True).clamp_min(1)
         order = weights.cumsum(1)
-        chosen = order == (1 if self.pooling == "first" else order[:, -1:])
+        chosen = order == (order[:, -1:] if self.pooling == "last" else 1)
         return weights * chosen
 
     def read(self, per_token: Tensor, readout: Tensor) -> Tensor:
@@ -49,13 +50,14 @@ class Traits:
         return torch.einsum("bt,bt...->b...", readout, per_token)
 
 
-def probe(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, task: Task) -> Traits:
-    """Traits of a network for a task, in eval mode; the network is left as it was found."""
+def probe(call: NetworkCaller, tokenizer: PreTrainedTokenizerBase, task: Task) -> Traits:
+    """Traits of a network for a task, in eval mode; it is left as it was found, and the caller given what it takes."""
+    network = call.network
     training = network.training
     network.eval()
     try:
-        return _Probe(network, tokenizer, task).traits()
-    except (RuntimeError, TypeError, ValueError, AttributeError, NotImplementedError) as error:
+        return _Probe(call, tokenizer, task).traits()
+    except _FAILURES as error:
         raise UserError(f"A {type(network).__name__} cannot be used here: {error}.") from error
     finally:
         network.train(training)
@@ -73,113 +75,128 @@ def first_layer_of(network: PreTrainedModel) -> nn.Module:
     return fitting[0][0]
 
 
+def top_hidden(given: Any, width: int) -> Tensor:
+    """The highest states with a vector for each token: of the encoder, where there are two stacks."""
+    states = given.get("encoder_hidden_states") or given.get("hidden_states") or ()
+    for state in reversed(states):
+        if state.shape[1] == width:
+            return cast(Tensor, state)
+    raise UserError("A network that gives no vector for each token cannot be used here.")
+
+
 class _Probe:
-    def __init__(self, network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, task: Task) -> None:
-        self.network, self.tokenizer, self.task = network, tokenizer, task
-        self.accepted = set(inspect.signature(network.forward).parameters)
-        encoded = tokenizer(_FIRST, _SECOND, verbose=False)
-        self.ids = torch.tensor([encoded["input_ids"]], device=network.device)
-        self.types = encoded.get("token_type_ids")
-        self.takes_types = self._takes_types(encoded)
-        self.first_position: int | None = None
-
-    def traits(self) -> Traits:
-        self.first_position = self._find_first_position()
-        self._require_token_vectors()
-        pooling = self._pooling()
-        attention = pooling is not None and self._tells_attention()
-        found = {
-            "gradients": self._embeddings_equal_ids(),
-            "attention": attention,
-            "layers": attention,
-            "removal": self._removal_is_masking(),
-        }
-        capabilities = frozenset(name for name, has in found.items() if has)
-        return Traits(capabilities, self.takes_types, self.first_position, self._places(), pooling or "first")
-
-    def _run(
-        self, ids: Tensor, mask: Tensor | None = None, positions: Tensor | None = None, **options: Any
-    ) -> Any:
-        mask = torch.ones_like(ids) if mask is None else mask
-        inputs: dict[str, Tensor] = {"attention_mask": mask}
-        if "inputs_embeds" in options:
-            inputs["inputs_embeds"] = options.pop("inputs_embeds")
-        else:
-            inputs["input_ids"] = ids
-        if positions is not None:
-            inputs["position_ids"] = positions
-        return self.network(**inputs, output_hidden_states=True, return_dict=True, **options)
-
-    def _answer(self, encoded: Any) -> Tensor:
-        """What the network says of the text: logits of classes, or of the places of its tokens."""
-        if not self.task.per_token:
-            return cast(Tensor, encoded.logits)
-        return torch.stack((encoded.start_logits, encoded.end_logits), -1)[:, : self.ids.shape[1]]
-
-    def _positions(self, ids: Tensor) -> Tensor | None:
-        if self.first_position is None:
-            return None
-        return (torch.arange(ids.shape[1], device=ids.device) + self.first_position).expand_as(ids)
-
-    def _takes_types(self, encoded: Any) -> bool:
-        if self.types is None or not getattr(self.network.config, "type_vocab_size", 0) > 1:
-            return False
-        if segments_of(encoded.encodings[0].sequence_ids) != self.types:
-            raise UserError(
-                f"How a {type(self.network).__name__} marks the texts of a pair is not understood."
-            )
-        return "token_type_ids" in self.accepted
+    def __init__(self, call: NetworkCaller, tokenizer: PreTrainedTokenizerBase, task: Task) -> None:
+        self.call, self.network, self.tokenizer, self.task = call, call.network, tokenizer, task
+        self.name = type(self.network).__name__
+        given = tokenizer(_FIRST, _SECOND, verbose=False)
+        self.ids = torch.tensor([given["input_ids"]], device=self.network.device)
+        self.special = torch.tensor(given.encodings[0].special_tokens_mask, dtype=torch.bool)
+        self.equal_lengths = False
+        call.takes_types = self._takes_types(given)
 
     @torch.no_grad()
+    def traits(self) -> Traits:
+        call = self.call
+        call.first_position = self._find_first_position()
+        self._check_steady()
+        call.find_tables(self.ids[0])
+        pooling = self._pooling()
+        call.finds_the_end_by_ids = call.two_stacks or pooling == "last"
+        self.equal_lengths = not all(self._padding_is_harmless(more) for more in (1, 4))
+        if self.equal_lengths and not call.two_stacks:
+            call.finds_the_end_by_ids = False  # there is no padding to tell it from
+        lacks = {
+            "gradients": self._why_no_gradients(),
+            "attention": None if pooling is not None and self._tells_attention() else _NO_ATTENTION,
+            "removal": None if self.equal_lengths or self._removal_is_masking() else "",
+        }
+        lacks["layers"] = _TWO_STACKS if call.two_stacks else lacks["attention"]
+        lacks["first-layer"] = None if lacks["gradients"] else self._why_no_first_layer()
+        return Traits(
+            frozenset(name for name, why in lacks.items() if why is None and name != "first-layer"),
+            {name: why for name, why in lacks.items() if why},
+            self._places(),
+            pooling or "first",
+            self.equal_lengths,
+        )
+
+    def _run(self, ids: Tensor, mask: Tensor | None = None, **options: Any) -> Any:
+        mask = torch.ones_like(ids) if mask is None else mask
+        positions = options.pop("positions", None)
+        return self.call(ids, mask, None, self._positions(ids) if positions is None else positions, **options)
+
+    def _answer(self, given: Any) -> Tensor:
+        """What the network says of the text: logits of classes, or of the places of its tokens."""
+        if not self.task.per_token:
+            return cast(Tensor, given.logits)
+        return torch.stack((given.start_logits, given.end_logits), -1)[:, : self.ids.shape[1]]
+
+    def _positions(self, ids: Tensor) -> Tensor | None:
+        if self.call.first_position is None:
+            return None
+        return (torch.arange(ids.shape[1], device=ids.device) + self.call.first_position).expand_as(ids)
+
+    def _takes_types(self, given: Any) -> bool:
+        types = given.get("token_type_ids")
+        if types is None or not getattr(self.network.config, "type_vocab_size", 0) > 1:
+            return False
+        if segments_of(given.encodings[0].sequence_ids) != types:
+            raise UserError(f"How a {self.name} marks the texts of a pair is not understood.")
+        return "token_type_ids" in self.call.accepted
+
     def _find_first_position(self) -> int | None:
         """Some count from 0, some from behind the padding's id: take what gives the network's own answer."""
-        if "position_ids" not in self.accepted:
+        if "position_ids" not in self.call.accepted:
             return None
         own = self._run(self.ids).hidden_states[-1]
         distances = {}
         for first in (0, int(self.tokenizer.pad_token_id) + 1):
-            places = torch.arange(self.ids.shape[1], device=self.ids.device) + first
-            output = self._run(self.ids, positions=places.expand_as(self.ids)).hidden_states[-1]
-            distances[first] = float((output - own).abs().max())
+            self.call.first_position = first
+            distances[first] = float((self._run(self.ids).hidden_states[-1] - own).abs().max())
+        self.call.first_position = None
         best = min(distances, key=lambda first: distances[first])
         return best if distances[best] < _TOLERANCE else None
 
     def _places(self) -> int:
         limit = getattr(self.network.config, "max_position_embeddings", None) or 0
-        return int(limit) - (self.first_position or 0) if limit > 0 else _UNBOUNDED
+        return int(limit) - (self.call.first_position or 0) if limit > 0 else _UNBOUNDED
 
-    @torch.no_grad()
-    def _require_token_vectors(self) -> None:
-        """One top vector a token, and an answer that padding cannot change: nothing here holds without."""
-        name = type(self.network).__name__
-        ids, mask = self._padded()
-        padded, plain = self._run(ids, mask, self._positions(ids)), self._run(self.ids)
-        if plain.get("hidden_states") is None or plain.hidden_states[-1].shape[:2] != self.ids.shape:
-            raise UserError(f"A {name} cannot be used here: it does not give one vector for each token.")
-        if not _equal(self._answer(padded), self._answer(plain)):
-            raise UserError(
-                f"A {name} cannot be used here: its answer changes with the padding beside a text."
-            )
+    def _check_steady(self) -> None:
+        """One vector a token somewhere, and the same answer when asked again: nothing here holds without."""
+        one, other = self._run(self.ids), self._run(self.ids)
+        top_hidden(one, self.ids.shape[1])
+        if not _equal(self._answer(one), self._answer(other)):
+            raise UserError(f"A {self.name} cannot be used here: asked twice, it gives two answers.")
 
-    @torch.no_grad()
-    def _embeddings_equal_ids(self) -> bool:
-        """Whether embeddings can stand in for ids, also beside padding."""
-        if "inputs_embeds" not in self.accepted:
-            return False
-        ids, mask = self._padded()
-        positions = self._positions(ids)
-        embedded = self.network.get_input_embeddings()(ids)
+    def _padding_is_harmless(self, more: int) -> bool:
+        ids, mask = self._padded(more)
         try:
-            given = self._answer(self._run(ids, mask, positions, inputs_embeds=embedded))
-        except (RuntimeError, TypeError, ValueError, NotImplementedError):
-            return False  # some announce the argument and then refuse it
-        return _equal(given, self._answer(self._run(ids, mask, positions)))
+            return _equal(self._answer(self._run(ids, mask)), self._answer(self._run(self.ids)))
+        except _FAILURES:
+            return False
 
-    @torch.no_grad()
+    def _why_no_gradients(self) -> str | None:
+        """Whether the words can be given by embeddings alone: those of another text, under the ids of this one."""
+        if not self.call.tables:
+            return "its words cannot be replaced by embeddings"
+        ids, mask = self._padded()
+        other = ids.clone()
+        content = (~self.special).nonzero().flatten()
+        other[0, content] = ids[0, content.flip(0)]
+        expected = self._answer(self._run(other, mask))
+        embedded = self.call.embed(other).requires_grad_()
+        with torch.enable_grad():
+            given = self._answer(self._run(ids, mask, embeddings=embedded))
+            if not _equal(given, expected):
+                return "its answer depends on more than the embeddings of the words"
+            (gradient,) = torch.autograd.grad(given.sum(), embedded, allow_unused=True)
+        return None if gradient is not None and bool(gradient.any()) else _NOT_DIFFERENTIABLE
+
     def _tells_attention(self) -> bool:
         """Maps for every layer, as wide as the text, rows that sum to one, nothing on padding."""
         ids, mask = self._padded()
-        maps = self._run(ids, mask, self._positions(ids), output_attentions=True).get("attentions")
+        given = self._run(ids, mask, output_attentions=True)
+        maps = given.get("cross_attentions") if self.call.two_stacks else given.get("attentions")
         if not maps or any(one is None for one in maps):
             return False
         square = (ids.shape[1], ids.shape[1])
@@ -189,21 +206,17 @@ class _Probe:
         on_padding = rows[..., ~mask[0].bool()]
         return _equal(rows.sum(-1), torch.ones(())) and bool((on_padding == 0).all())
 
-    @torch.no_grad()
     def _removal_is_masking(self) -> bool:
         """Whether a token that is left out, the others keeping their positions, equals one that is masked."""
-        if (
-            self.task.keeps_positions
-            or self.first_position is None
-            or any(getattr(self.network.config, name, None) for name in _WINDOWS)
-        ):
+        windows = any(getattr(self.network.config, name, None) for name in _WINDOWS)
+        if self.task.keeps_positions or self.call.first_position is None or windows or self.call.two_stacks:
             return False
         mask = torch.ones_like(self.ids)
         mask[0, 2:4] = 0
         kept = mask[0].bool()
         positions = cast(Tensor, self._positions(self.ids))
-        masked = self._run(self.ids, mask, positions)
-        left = self._run(self.ids[:, kept], None, positions[:, kept])
+        masked = self._run(self.ids, mask)
+        left = self._run(self.ids[:, kept], positions=positions[:, kept])
         return _equal(masked.logits, left.logits) and _equal(
             masked.hidden_states[-1][:, kept], left.hidden_states[-1]
         )
@@ -212,37 +225,63 @@ class _Probe:
         """Where the logits' gradient meets the top vectors; None where it does not pass through them."""
         if self.task.per_token:
             return "each"
-        with torch.enable_grad(), _differentiable(self.network.get_input_embeddings()):
-            output = self._run(self.ids, positions=self._positions(self.ids))
-            (gradient,) = torch.autograd.grad(
-                output.logits.sum(), output.hidden_states[-1], allow_unused=True
-            )
-        if gradient is None:
+        if self.call.two_stacks:
+            return "decoder"
+        tops: list[Tensor] = []
+
+        def catch(module: object, args: object, out: Any) -> None:
+            tops.append(out if isinstance(out, Tensor) else out[0])
+
+        embedded = self.call.embed(self.ids).detach().requires_grad_() if self.call.tables else None
+        with torch.enable_grad(), self.network.base_model.register_forward_hook(catch):
+            given = self._run(self.ids, embeddings=embedded)
+            tops += [given.hidden_states[-1]]
+            if not given.logits.requires_grad:
+                return None
+            gradients = torch.autograd.grad(given.logits.sum(), tops, allow_unused=True)
+        gradient = next((g for g in gradients if g is not None), None)
+        if gradient is None or gradient.shape[:2] != self.ids.shape:
             return None
         read = (gradient[0].abs().sum(-1) > 0).nonzero().flatten().tolist()
         if read == [self.ids.shape[1] - 1]:
             return "last"
         return "all" if len(read) > 1 else "first"
 
-    def _padded(self) -> tuple[Tensor, Tensor]:
-        pad = torch.full((1, 3), int(self.tokenizer.pad_token_id), device=self.ids.device)
+    def _why_no_first_layer(self) -> str | None:
+        """Whether all that the words say passes through the first layer's output, seen as [batch, tokens, ...]."""
+        caught: list[Tensor] = []
+
+        def cut(module: object, args: object, out: Any) -> Any:
+            if caught:  # a layer that stands for all of them
+                return out
+            caught.append(out if isinstance(out, Tensor) else out[0])
+            loose = caught[-1].detach().requires_grad_()
+            return loose if isinstance(out, Tensor) else (loose, *out[1:])
+
+        ids = self.ids.repeat(3, 1)
+        embedded = self.call.embed(ids).detach().requires_grad_()
+        with torch.enable_grad(), first_layer_of(self.network).register_forward_hook(cut):
+            total = self._answer(self._run(ids, embeddings=embedded)).sum()
+        if not caught or caught[0].shape[:2] != ids.shape:
+            return "what its first layer says cannot be given apart by tokens"
+        (around,) = torch.autograd.grad(total, embedded, allow_unused=True)
+        if around is not None and bool(around.any()):
+            return "words also pass beside its first layer"
+        return None
+
+    def _padded(self, more: int = 3) -> tuple[Tensor, Tensor]:
+        if self.equal_lengths:
+            return self.ids, torch.ones_like(self.ids)
+        pad = torch.full((1, more), int(self.tokenizer.pad_token_id), device=self.ids.device)
         ids = torch.cat((self.ids, pad), 1)
         mask = torch.ones_like(ids)
         mask[:, self.ids.shape[1] :] = 0
         return ids, mask
 
 
-@contextmanager
-def _differentiable(embeddings: nn.Module) -> Iterator[None]:
-    """Frozen word embeddings let gradients pass inside: a network none of whose weights learn has none else."""
-    frozen = [parameter for parameter in embeddings.parameters() if not parameter.requires_grad]
-    try:
-        for parameter in frozen:
-            parameter.requires_grad_(True)
-        yield
-    finally:
-        for parameter in frozen:
-            parameter.requires_grad_(False)
+_NO_ATTENTION = "the model does not say what it attends to"
+_TWO_STACKS = "attention cannot be followed from a decoder that reads the text itself into its encoder"
+_NOT_DIFFERENTIABLE = "the model's output cannot be differentiated"
 
 
 def _equal(one: Tensor, other: Tensor) -> bool:

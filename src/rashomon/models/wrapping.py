@@ -92,10 +92,6 @@ def _check_tokenizer(network: PreTrainedModel, tokenizer: Any) -> None:
         raise UserError(
             "The tokenizer cannot say where its tokens stand in the text; load its fast form (use_fast=True)."
         )
-    if tokenizer.pad_token_id is None:
-        raise UserError(
-            "The tokenizer has no padding token; set tokenizer.pad_token and network.config.pad_token_id."
-        )
     words = cast(Any, network.get_input_embeddings()).weight.shape[0]
     last = max(tokenizer.get_vocab().values(), default=0)
     if last >= words:

@@ -52,6 +52,8 @@ def _lift_batch(job: Job, pairs: Sequence[tuple[int, Encoding | Reference]]) -> 
     with difference_rules() as rules:
         values = job.value(job.model(twice, embeddings=both), torch.cat([ends.targets, ends.targets]))
         (multipliers,) = torch.autograd.grad(values[:count].sum(), both)
+    if rules.missing and count > 1:  # what is not followed may mix rows (experts do), so that each goes alone
+        return [lifted for pair in pairs for lifted in _lift_batch(job, [pair])]
     contributions = (multipliers[:count] * (ends.inputs - ends.others)).double().cpu().numpy()
     changes = (values[:count] - values[count:]).detach().double().cpu().numpy()
     warnings: tuple[str, ...] = ()
