@@ -349,7 +349,7 @@ def test_the_figure_comes_right_after_the_names_however_narrow_the_screen(
     }
     counts, figures = (
         {"n": [100], "undefined": [7]},
-        {"mean": [0.5], "std": [0.1], "low": [0.4], "high": [0.6]},
+        {"mean": [0.5], "std": [0.1], "low": [0.4], "high": [0.6], "interval": ["95 %"]},
     )
     table = _compact(pd.DataFrame({**names, **counts, **figures, "p_holm": [0.125]}))
     assert list(table.columns) == [*names, "mean [95 %]", "n", "undefined", "p_holm"]

@@ -16,7 +16,8 @@ from torch import Tensor
 
 from rashomon.errors import UserError, unknown_name
 from rashomon.explainers.collection import Explanations
-from rashomon.explainers.record import UNKNOWN, UNKNOWN_TARGET, Explanation, Floats, Ints, OutputSpace, Unit
+from rashomon.explainers.record import UNKNOWN, UNKNOWN_TARGET, Explanation, Floats, OutputSpace, Unit
+from rashomon.explainers.token_places import placed, word_ids_of
 
 Aggregation = Literal["sum", "norm", "none"]
 T = TypeVar("T")
@@ -184,7 +185,7 @@ def _explanation(
     offsets = np.zeros((len(tokens), 2), dtype=np.int64)
     for segment in (0, 1) if (segments == 1).any() or texts[1] is not None else (0,):
         here = np.flatnonzero((segments == segment) & ~special)
-        texts[segment], offsets[here], note = _place([tokens[k] for k in here], texts[segment])
+        texts[segment], offsets[here], note = placed([tokens[k] for k in here], texts[segment])
         notes.extend(note)
     target, label, probabilities = _class_of(known, i)
     return Explanation(
@@ -193,7 +194,7 @@ def _explanation(
         text_pair=texts[1],
         tokens=tuple(tokens),
         offsets=offsets,
-        word_ids=np.array(_at(known.get("word_ids"), i, _word_ids(tokens, segments, special.tolist()))),
+        word_ids=np.array(_at(known.get("word_ids"), i, word_ids_of(tokens, segments, special.tolist()))),
         segments=segments,
         special=special,
         scores=values,
@@ -249,78 +250,6 @@ def _class_of(known: Known, i: int) -> tuple[int, str, tuple[float, ...]]:
             raise UserError(f"Target {target} does not count into the {len(classes)} {what}.")
     named = UNKNOWN if target == UNKNOWN_TARGET else (labels[target] if labels else f"class {target}")
     return target, _at(known.get("target_labels"), i, named), probabilities
-
-
-def _place(tokens: Sequence[str], text: str | None) -> tuple[str, Ints, list[str]]:
-    """The text of a segment and where its tokens stand in it."""
-    if text is not None:
-        offsets = _located(tokens, text)
-        lost = int((offsets[:, 0] == offsets[:, 1]).sum())
-        note = f"{lost} of {len(tokens)} tokens were not found in the text and are not coloured there."
-        return text, offsets, [note] if lost else []
-    joined, spans = "", []
-    plain, starts_word = _plain_tokens(tokens)
-    for token, starts in zip(plain, starts_word, strict=True):
-        joined += " " if starts and joined else ""
-        spans.append((len(joined), len(joined) + len(token)))
-        joined += token
-    note = "The original text is not known; it is put together from the tokens."
-    return joined, np.array(spans, dtype=np.int64).reshape(-1, 2), [note]
-
-
-def _located(tokens: Sequence[str], text: str) -> Ints:
-    """Each token's characters, found from left to right; ``(0, 0)`` rather than a guess.
-
-    Only white space may lie between a token and the one before. After a token that was not found, the next
-    is looked for at the beginning of a later word.
-    """
-    lower = text.lower() if len(text.lower()) == len(text) else text
-    spans, cursor, lost = [], 0, False
-    for token in _plain_tokens(tokens)[0]:
-        start = _next(text, token, cursor, lost)
-        if start < 0 and len(token.lower()) == len(token):
-            start = _next(lower, token.lower(), cursor, lost)
-        lost = start < 0
-        spans.append((0, 0) if lost else (start, start + len(token)))
-        cursor = cursor if lost else start + len(token)
-    return np.array(spans, dtype=np.int64).reshape(-1, 2)
-
-
-def _next(text: str, token: str, cursor: int, after_lost: bool) -> int:
-    if not token:
-        return -1
-    start = text.find(token, cursor)
-    if not after_lost:
-        return start if start >= 0 and not text[cursor:start].strip() else -1
-    while start > 0 and not text[start - 1].isspace():
-        start = text.find(token, start + 1)
-    return start
-
-
-def _plain_tokens(tokens: Sequence[str]) -> tuple[list[str], list[bool]]:
-    """Tokens without the marks of WordPiece, byte-level BPE and SentencePiece; and which begin a word."""
-    opens = next((mark for mark in "Ġ▁" if any(token.startswith(mark) for token in tokens)), None)
-    plain, starts = [], []
-    for position, token in enumerate(tokens):
-        if opens:
-            plain.append(token.lstrip(opens))
-            starts.append(position == 0 or token.startswith(opens))
-        else:
-            continues = token.startswith("##") and len(token) > 2
-            plain.append(token[2:] if continues else token)
-            starts.append(not continues)
-    return plain, starts
-
-
-def _word_ids(tokens: Sequence[str], segments: Ints, special: Sequence[bool]) -> list[int]:
-    """Position among the words of the own segment, read from the marks of sub-words."""
-    ids = [-1] * len(tokens)
-    for segment in (0, 1):
-        here = [k for k in np.flatnonzero(segments == segment).tolist() if not special[k]]
-        starts = _plain_tokens([tokens[k] for k in here])[1]
-        for k, word in zip(here, np.cumsum(starts).tolist(), strict=True):
-            ids[k] = max(word - 1, 0)
-    return ids
 
 
 def _aggregated(tensor: Tensor, aggregation: Aggregation) -> Floats:
