@@ -14,6 +14,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer, Bert
 from rashomon.data.batches import FIELDS, Batch
 from rashomon.data.example import Example
 from rashomon.errors import UserError
+from rashomon.explainers import explain
 from rashomon.models import ModelSpec, build_model, load_model, without_attention
 from rashomon.models.huggingface import HuggingFaceClassifier
 from rashomon.models.locate import locate
@@ -161,6 +162,23 @@ def test_one_logit_is_two_classes(folders: dict[str, Path], loaded: dict[str, Hu
     tuned = HuggingFaceClassifier.pretrained(folders["one-logit"], ("bad", "good"), seed=0)
     assert tuned.labels == ("bad", "good")
     assert torch.equal(tuned.network.classifier.weight, model.network.classifier.weight)  # the head is kept
+
+
+def test_a_number_is_no_class(folders: dict[str, Path], tmp_path: Path) -> None:
+    """A head that was trained to give a number is explained as it is, and not as two classes."""
+    folder = shutil.copytree(folders["one-logit"], tmp_path / "regression")
+    BertConfig.from_pretrained(folder, problem_type="regression").save_pretrained(folder)
+    model = HuggingFaceClassifier.load(folder)
+    assert model.labels == ("value",)
+    assert "classes" not in model.capabilities
+    batch = model.collate(model.encode(SINGLES))
+    with torch.no_grad():
+        raw = model.network(batch.ids, batch.mask.long(), batch.segments).logits
+        assert torch.equal(model(batch).logits, raw)
+    (item,) = explain(model, SINGLES[:1], ["deeplift"])
+    assert (item.target, item.target_label) == (0, "value")
+    assert item.gap is not None
+    assert item.gap < 1e-3
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -34,6 +34,12 @@ def command(
     probability: Annotated[
         bool, typer.Option("--probability", help="Explain the class's probability instead of its logit.")
     ] = False,
+    windows: Annotated[
+        bool,
+        typer.Option(
+            "--windows", help="Read texts that are too long by overlapping windows instead of cutting."
+        ),
+    ] = False,
     out: Annotated[Path | None, typer.Option(help="Save to a .parquet, .html or .json file.")] = None,
     *,
     data: DataOptions,
@@ -63,6 +69,7 @@ def command(
     from rashomon.data.texts import as_examples
     from rashomon.experiments.testimony import Testimony, answerable, background, warnings_of
     from rashomon.explainers import DEFAULT_METHODS, explain, make_explainer
+    from rashomon.explainers.windows import explain_windows
     from rashomon.training.train import default_training
 
     context = store.context()
@@ -76,7 +83,8 @@ def command(
     trained = context.models(subject)[0].model
     if not chosen:
         chosen, _ = answerable(DEFAULT_METHODS, trained)
-    explanations = explain(
+    ask = explain_windows if windows else explain
+    explanations = ask(
         trained,
         examples,
         chosen,

@@ -16,7 +16,7 @@ from typing import TextIO
 
 import typer
 
-from rashomon.cli import audit, data, explain, listing, runs, study, train
+from rashomon.cli import audit, check, data, explain, listing, runs, study, train
 from rashomon.errors import Caution, UserError
 
 INTERRUPTED, TERMINATED = 130, 143
@@ -31,6 +31,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.command("audit")(audit.command)
+app.command("check")(check.command)
 app.command("explain")(explain.command)
 app.command("study", cls=study.StudyCommand)(study.command)
 app.command("train")(train.command)

@@ -16,8 +16,10 @@ from rashomon.explainers.gradients import (
     LayerConductance,
 )
 from rashomon.explainers.importers import from_captum, from_eraser, from_scores
+from rashomon.explainers.model_check import ModelCheck, check_model
 from rashomon.explainers.perturbation import KernelShap, LeaveOneOut, Lime
 from rashomon.explainers.record import Explanation, merge_words
+from rashomon.explainers.windows import explain_windows
 
 __all__ = [
     "DEFAULT_METHODS",
@@ -40,10 +42,13 @@ __all__ = [
     "LayerConductance",
     "LeaveOneOut",
     "Lime",
+    "ModelCheck",
     "Random",
     "Scores",
     "Trivial",
+    "check_model",
     "explain",
+    "explain_windows",
     "explainers",
     "find_explainer",
     "from_captum",

@@ -116,7 +116,8 @@ class Explainer(ABC):
         """Why this method cannot be used on this model, if it cannot."""
         missing = sorted(self.needs - model.capabilities)
         reasons = {**REASONS, **model.lacks}
-        return "; ".join(reasons.get(need, f"the model lacks {need}") for need in missing) or None
+        said = dict.fromkeys(reasons.get(need, f"the model lacks {need}") for need in missing)
+        return "; ".join(said) or None
 
 
 explainers: Registry[type[Explainer]] = Registry("explainer", "explainers", "rashomon.explainers")

@@ -134,6 +134,11 @@ def chunks(encodings: Sequence[Encoding]) -> Iterator[list[int]]:
         yield chunk
 
 
+def _cut_off(encoding: Encoding) -> str:
+    share = encoding.cut / (encoding.cut + int(encoding.content.sum()))
+    return f"{encoding.cut} tokens ({share:.0%} of the text) did not fit into the model and were cut"
+
+
 @cache
 def _versions() -> dict[str, str]:
     return {name: version(name) for name in ("rashomon", "torch", "transformers", "numpy")}
@@ -151,7 +156,7 @@ class _About:
         self, example: Example, explainer: Explainer, job: Job, row: int, scores: Scores, logits: Floats
     ) -> Explanation:
         encoding = job.encodings[row]
-        cut = (f"{encoding.cut} tokens did not fit into the model and were cut",) if encoding.cut else ()
+        cut = (_cut_off(encoding),) if encoding.cut else ()
         target = job.targets[row]
         return Explanation(
             example_id=example.id,

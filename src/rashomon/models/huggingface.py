@@ -143,7 +143,10 @@ class HuggingFaceModel(Model):
 
 
 class HuggingFaceClassifier(HuggingFaceModel):
-    """A sequence classifier. Single logits ``z`` are seen as two classes with logits ``[-z/2, z/2]``."""
+    """A sequence classifier. Single logits ``z`` are seen as two classes with logits ``[-z/2, z/2]``.
+
+    A head whose configuration says "regression" gives a number instead: it is explained as it is, as the one output.
+    """
 
     def __init__(
         self,
@@ -154,8 +157,9 @@ class HuggingFaceClassifier(HuggingFaceModel):
         uniform: bool = False,
     ) -> None:
         super().__init__(network, tokenizer, max_length, uniform)
-        self.labels = tuple(labels) if labels else _labels(network)
-        self.capabilities = self.traits.capabilities | {"classes"}
+        self.regression = network.config.problem_type == "regression"
+        self.labels = tuple(labels) if labels else _labels(network, self.regression)
+        self.capabilities = self.traits.capabilities | ({"classes"} if not self.regression else set())
 
     @classmethod
     def load(cls, source: str | Path) -> HuggingFaceClassifier:
@@ -178,6 +182,8 @@ class HuggingFaceClassifier(HuggingFaceModel):
 
     def read_logits(self, given: Any, batch: Batch) -> Tensor:
         logits = cast(Tensor, given.logits)
+        if self.regression:
+            return logits
         # Of one logit both classes get half, so that explaining the negative one is not explaining a constant.
         return torch.cat((-logits / 2, logits / 2), -1) if logits.shape[-1] == 1 else logits
 
@@ -246,8 +252,10 @@ def _stored(source: str | Path) -> dict[str, Any]:
     return json.loads(settings.read_text(encoding="utf-8")) if settings.is_file() else {}
 
 
-def _labels(network: PreTrainedModel) -> tuple[str, ...]:
+def _labels(network: PreTrainedModel, regression: bool) -> tuple[str, ...]:
     names = [str(name) for _, name in sorted((network.config.id2label or {}).items())]
+    if regression and len(names) == 1:
+        return ("value",) if names == ["LABEL_0"] else (names[0],)
     if len(names) > 1:
         return tuple(names)
     return ("0", "1") if names == ["LABEL_0"] else (f"not {names[0]}", names[0])
