@@ -119,14 +119,14 @@ class Scripted(Objective):
 
     name: ClassVar[str] = "scripted"
     figures: tuple[float, ...] = ()
-    told: list[int] = field(default_factory=list)
+    asked: list[int] = field(default_factory=list)
 
     def loss(self, model: Model, batch: Batch, companion: nn.Module | None) -> Tensor:
         return CrossEntropy().loss(model, batch)
 
     def scores(self, model: Model, rows: Rows) -> dict[str, float]:
-        self.explanations.append(1)
-        value = self.figures[len(self.explanations) - 1]
+        self.asked.append(1)
+        value = self.figures[len(self.asked) - 1]
         return {"loss": value, "accuracy": value}
 
 
