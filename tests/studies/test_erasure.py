@@ -204,6 +204,14 @@ def test_stored_explanations_with_their_model(
     Explanations(replace(i, target=-1, model="unknown", probabilities=()) for i in heard.explanations).save(
         path
     )
+    Explanations(replace(i, model="another") for i in heard.explanations).save(path)
+    with pytest.raises(UserError, match="another model than the one given"):
+        Erasure.of(replace(ask, stored=str(path))).run(context)
+    meant = Erasure.of(replace(ask, stored=str(path)), other_model=True).run(context)
+    assert any("of another model" in warning for warning in meant.warnings)
+    Explanations(replace(i, target=-1, model="unknown", probabilities=()) for i in heard.explanations).save(
+        path
+    )
     unknown = Erasure.of(replace(ask, stored=str(path))).run(context)
     assert np.allclose(unknown.tables["summary"].set_index(key).sort_index()["mean"], one["mean"])
 

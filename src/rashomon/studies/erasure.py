@@ -26,9 +26,9 @@ from rashomon.experiments.figures import Plot, Series
 from rashomon.experiments.judging import LEVEL, Rating, Ruling, against_chance
 from rashomon.experiments.summaries import FLOOR, Row, against_floor, ranked_rows
 from rashomon.experiments.testimony import Ask, Testimony, background, hear, warnings_of
-from rashomon.explainers import Explanation
+from rashomon.explainers import Explanation, Explanations
 from rashomon.explainers.perturbed_rows import Perturbation
-from rashomon.explainers.record import UNKNOWN_TARGET
+from rashomon.explainers.record import UNKNOWN, UNKNOWN_TARGET
 from rashomon.measures.erasure import ERASER_FRACTIONS
 from rashomon.models.base import Model
 from rashomon.studies.base import ExplanationStudy, Finding, Judgement, studies
@@ -55,13 +55,16 @@ class Erasure(ExplanationStudy):
     fractions: tuple[float, ...] = ERASER_FRACTIONS  # shares of a text's tokens that are erased or kept
     # how tokens are erased: removed, masked or padded; a method is only good under two ways or more
     perturbations: tuple[Perturbation, ...] = OPERATORS
+    other_model: bool = (
+        False  # whether stored explanations may be of another model than the one they are tried on
+    )
 
     def run(self, context: Context) -> Finding:
         self._check()
         self.check_fit(context)
         heard = hear(context, self.ask, extra=FLOORS)
         if self.stored is not None:
-            heard = [_with_model(context, self.ask, testimony) for testimony in heard]
+            heard = [_with_model(context, self.ask, testimony, self.other_model) for testimony in heard]
         instances = pd.concat([self._instances(t) for t in heard], ignore_index=True)
         summary = self._summary(instances)
         strange = pd.concat([self._strange(t) for t in heard], ignore_index=True)
@@ -124,7 +127,21 @@ def _check_tokens(item: Explanation, encoding: Encoding, model: Model) -> None:
         )
 
 
-def _with_model(context: Context, ask: Ask, testimony: Testimony) -> Testimony:
+def _of_another(explanations: Explanations, model: Model, allowed: bool) -> tuple[str, ...]:
+    """Refuse explanations of another model, or say it loudly where the user wants to try them all the same."""
+    own = model.fingerprint()
+    strangers = sum(item.model not in (own, UNKNOWN) for item in explanations)
+    if not strangers:
+        return ()
+    said = f"{strangers} of {len(explanations)} stored explanations are of another model than the one given"
+    if not allowed:
+        raise UserError(
+            f"{said}; erasure would try them on the wrong one. If that is meant, set other_model=true."
+        )
+    return (f"{said}: this does not say how faithful they are to their own.",)
+
+
+def _with_model(context: Context, ask: Ask, testimony: Testimony, other_model: bool) -> Testimony:
     """Stored explanations beside the model and the texts they are of, and a random order to beat."""
     data = context.dataset(ask.subject.dataset)
     by_id = {example.id: example for split in data for example in data[split]}
@@ -138,16 +155,15 @@ def _with_model(context: Context, ask: Ask, testimony: Testimony) -> Testimony:
     read = dict(zip(testimony.explanations.example_ids, model.encode(examples), strict=True))
     for item in testimony.explanations:
         _check_tokens(item, read[item.example_id], model)
-    explanations, controls = (
-        testimony.explanations,
-        [floor for floor in FLOORS if floor not in testimony.explanations.methods],
-    )
+    notes = (*testimony.notes, *_of_another(testimony.explanations, model, other_model))
+    explanations = testimony.explanations
+    controls = [floor for floor in FLOORS if floor not in explanations.methods]
     if controls:
         classes = {item.example_id: item.target for item in explanations}
         asked = context.explanations(model, examples, controls, seed=ask.subject.seeds[0])
         explanations += [replace(item, target=classes[item.example_id]) for item in asked]
     behind = background(data, ask.subject.seeds[0])
-    return replace(testimony, model=model, examples=examples, explanations=explanations, behind=behind)
+    return Testimony(testimony.seed, model, examples, explanations, notes, behind)
 
 
 def judgements(summary: pd.DataFrame) -> tuple[Judgement, ...]:
