@@ -27,7 +27,7 @@ from rashomon.models.build import load_model
 from rashomon.models.label_names import in_model_labels
 from rashomon.studies.agreement import Agreement
 from rashomon.studies.recovery import Recovery
-from tests.studies.planted import planted, subject_in
+from tests.studies.planted import planted, sampled_later, subject_in
 
 
 def test_draw_takes_some_in_their_order_by_the_seed() -> None:
@@ -95,7 +95,7 @@ def test_stored_accounts_are_told_apart(context: Context) -> None:
     assert len(from_stored(one)) == 1
     by_model = from_stored(one + two)
     assert [t.explanations for t in by_model] == [one, two]
-    shifted = hear(context, replace(ask, methods=("random",)), seed_shift=7)[0].explanations
+    shifted = sampled_later(context, hear(context, ask)[0], ("random",), 7)
     by_seed = from_stored(one + shifted)
     assert [t.explanations.methods for t in by_seed] == [("attention", "random")] * 2
     assert by_seed[0].explanations.by_method("random") != by_seed[1].explanations.by_method("random")
@@ -147,7 +147,8 @@ def test_labels_of_the_data_become_classes_of_the_model(
 
 def test_files_of_two_seeds_can_be_joined(context: Context) -> None:
     ask = Ask(subject_in(context), ("attention", "lime", "gradient-shap"), 6)
-    one, two = (hear(context, ask, seed_shift=shift)[0].explanations for shift in (0, 1))
+    (heard_once,) = hear(context, ask)
+    one, two = heard_once.explanations, sampled_later(context, heard_once, ask.methods, 1)
     heard = from_stored(one + two)
     assert [t.explanations.methods for t in heard] == [ask.methods] * 2
     assert [len(t.explanations) for t in heard] == [18, 18]

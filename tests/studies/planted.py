@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,6 +11,8 @@ import numpy as np
 from rashomon.data import Dataset, Example
 from rashomon.experiments.context import Context
 from rashomon.experiments.subject import Subject
+from rashomon.experiments.testimony import Testimony
+from rashomon.explainers import Explanations
 from rashomon.explainers.base import Explainer, Job, Scores
 from rashomon.models.model_spec import ModelSpec
 from rashomon.training.settings import TrainingSpec
@@ -67,3 +70,15 @@ class Constant(Explainer):
 
     def attribute(self, job: Job) -> list[Scores]:
         return [Scores(np.full(len(e), 0.25)) for e in job.encodings]
+
+
+def sampled_later(context: Context, testimony: Testimony, methods: Sequence[str], shift: int) -> Explanations:
+    """What methods say of the same model and texts under another sampling seed."""
+    assert testimony.model is not None
+    return context.explanations(
+        testimony.model,
+        testimony.examples,
+        methods,
+        seed=testimony.seed + shift,
+        background=testimony.behind,
+    )

@@ -119,7 +119,12 @@ def test_a_checkpoint_is_searched_once_and_needs_no_labels(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("found", "mean", "words"),
-    [(0.2, 0.6, "decides nothing"), (0.9, 0.6, "very different"), (0.9, 0.1, "Even")],
+    [
+        (0.2, 0.6, "decides nothing"),
+        (0.9, 0.6, "very different"),
+        (0.9, 0.3, "text, other weights"),
+        (0.9, 0.1, "Even"),
+    ],
 )
 def test_the_verdict_counts_what_was_not_found(found: float, mean: float, words: str) -> None:
     row = {"n": 10, "undefined": 0, "mean": mean, "low": mean, "high": mean}

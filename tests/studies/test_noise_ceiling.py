@@ -18,7 +18,7 @@ from rashomon.explainers import Explanations, explain
 from rashomon.studies.base import Judgement
 from rashomon.studies.noise_ceiling import HEADLINE, MODEL, NoiseCeiling, judgements
 from tests.models.tiny import dataset
-from tests.studies.planted import planted, subject_in
+from tests.studies.planted import planted, sampled_later, subject_in
 
 METHODS = ("attention", "random")
 
@@ -88,7 +88,7 @@ def test_stored_explanations_must_hold_something_to_compare(context: Context, tm
 
     with pytest.raises(UserError, match="explained twice"):
         run(one)
-    again = hear(context, replace(ask, methods=("random",)), seed_shift=3)[0].explanations
+    again = sampled_later(context, hear(context, ask)[0], ("random",), 3)
     sampled = run(one + again)
     assert _rows(sampled, SAMPLING).query("method == 'random'")["value"].tolist() == pytest.approx(
         _loop(one.by_method("random"), again)
@@ -102,7 +102,7 @@ def test_a_record_is_not_compared_with_itself(context: Context, tmp_path: Path) 
     ask = Ask(subject_in(context, seeds=(0, 1)), METHODS, 24)
     one, two = (t.explanations for t in hear(context, ask))
     foreign = [replace(i, method="elsewhere", model="unknown", target=-1) for i in one.by_method("attention")]
-    again = hear(context, ask, seed_shift=3)[0].explanations
+    again = sampled_later(context, hear(context, ask)[0], METHODS, 3)
     path = tmp_path / "told.parquet"
     for told, methods in ((one + again, {"random"}), (one + two + foreign, set(METHODS))):
         told.save(path)
@@ -181,9 +181,9 @@ def test_the_measures_and_the_one_that_is_judged_by(context: Context) -> None:
     (of_random,) = [j for j in finding.judgements if j.method == "random"]
     assert of_random.number.startswith("kendall ")
     assert "by kendall" in of_random.words
-    first, second = (
-        t[0].explanations.by_method("random") for t in (hear(context, ask), hear(context, ask, (), SHIFT))
-    )
+    heard = hear(context, ask)[0]
+    first = heard.explanations.by_method("random")
+    second = sampled_later(context, heard, ("random",), SHIFT)
     expected = [
         np.corrcoef(np.abs(a.scores[a.content]), np.abs(b.scores[b.content]))[0, 1]
         for a, b in zip(first, second, strict=True)

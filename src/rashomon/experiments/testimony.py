@@ -69,7 +69,7 @@ class Testimony:
         }
 
 
-def hear(context: Context, ask: Ask, extra: Sequence[str] = (), seed_shift: int = 0) -> list[Testimony]:
+def hear(context: Context, ask: Ask, extra: Sequence[str] = ()) -> list[Testimony]:
     """Explanations for every seed of the subject. ``extra`` methods (controls) are asked too."""
     if ask.stored is not None:
         explanations = _asked_for(Explanations.load(ask.stored), ask, extra)
@@ -79,7 +79,7 @@ def hear(context: Context, ask: Ask, extra: Sequence[str] = (), seed_shift: int 
     data = context.dataset(ask.subject.dataset)
     heard = []
     for seed, trained in zip(ask.subject.seeds, context.models(ask.subject), strict=False):
-        heard.append(_testimony(context, ask, data, seed, trained, extra, seed_shift))
+        heard.append(_testimony(context, ask, data, seed, trained, extra))
     return heard
 
 
@@ -90,7 +90,6 @@ def _testimony(
     seed: int,
     trained: Trained,
     extra: Sequence[str],
-    seed_shift: int,
 ) -> Testimony:
     notes: list[str] = []
     if ask.subject.checkpoint is not None:
@@ -100,9 +99,7 @@ def _testimony(
     if not methods:
         raise DoesNotFit(f"No method can explain this model: {'; '.join(left_out)}.")
     behind = background(data, seed)
-    explanations = context.explanations(
-        trained.model, examples, methods, seed=seed + seed_shift, background=behind
-    )
+    explanations = context.explanations(trained.model, examples, methods, seed=seed, background=behind)
     return Testimony(seed, trained.model, examples, explanations, (*notes, *left_out), behind)
 
 

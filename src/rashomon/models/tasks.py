@@ -15,11 +15,12 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
+from scipy.special import softmax
 from torch import Tensor
 
 from rashomon.data.batches import Batch, Encoding, Rows
 from rashomon.data.example import Dataset, Example
-from rashomon.errors import UserError, unknown_name
+from rashomon.errors import UserError
 from rashomon.measures.answers import exact_match, token_f1
 from rashomon.measures.classification import accuracy, f1, roc_auc
 from rashomon.registry import Registry
@@ -113,7 +114,7 @@ class Classification(Task):
 
     def scores(self, logits: Floats, rows: Rows) -> dict[str, float]:
         labels = rows.whole.extras[LABEL].cpu().numpy()
-        return class_scores(_softmax(logits, -1), labels)
+        return class_scores(softmax(logits, axis=-1), labels)
 
     def answers(self, logits: Tensor) -> Tensor:
         return logits.argmax(-1)
@@ -123,7 +124,7 @@ class Classification(Task):
         return outputs.gather(1, targets[:, None])[:, 0]
 
     def probabilities(self, logits: Floats, target: Ints) -> tuple[float, ...]:
-        return tuple(_softmax(logits, -1).tolist())
+        return tuple(softmax(logits, axis=-1).tolist())
 
     def describe(self, target: Ints, encoding: Encoding, example: Example, labels: Sequence[str]) -> str:
         return labels[int(target)]
@@ -263,15 +264,3 @@ def answer_text(example: Example, encoding: Encoding, span: Sequence[int]) -> st
 
 def _cut(example: Example, start: int, end: int) -> str:
     return (example.text_pair or "")[start:end]
-
-
-def _softmax(logits: Floats, axis: int) -> Floats:
-    shifted = np.exp(logits - logits.max(axis=axis, keepdims=True))
-    return np.asarray(shifted / shifted.sum(axis=axis, keepdims=True))
-
-
-def find_task(name: str) -> Task:
-    """A task by name."""
-    if name not in tasks:
-        raise unknown_name("task", name, tasks.names())
-    return tasks.get(name)

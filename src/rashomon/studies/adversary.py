@@ -343,7 +343,7 @@ def _verdict(
         "straight": "the curve is straight: attention moves in proportion to what it costs",
         "undefined": "the curve has no points between its ends, or no range, and so no shape",
     }[str(row["shape"])]
-    area = "" if np.isnan(row["area"]) else f" (area {with_interval({**row, 'mean': row['area']})})"
+    area = "" if row["shape"] == "undefined" else f" (area {with_interval({**row, 'mean': row['area']})})"
     shape = f"{shape}{area}" if not unfinished else "a curve of unfinished searches has no shape to speak of"
     seeds = points[(points["kind"] == "seed") & (points["class"] == "all")]
     normal = f"; other seeds alone move it by {decimal(seeds['jsd'].mean())}" if len(seeds) else ""

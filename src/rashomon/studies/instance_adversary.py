@@ -14,6 +14,7 @@ from typing import ClassVar
 import pandas as pd
 
 from rashomon.data import Dataset
+from rashomon.experiments.alternatives import APART
 from rashomon.experiments.attention_bins import bin_violins, by_bin, overall, with_bins
 from rashomon.experiments.context import Context
 from rashomon.experiments.instance_search import IN_AUDITS, Search, refusal, search_all
@@ -82,8 +83,12 @@ def _verdict(row: Row, tolerance: float, found: float) -> str:
         words = "For most texts the search found no other weights that keep the output, so it decides nothing"
     elif row["mean"] >= 0.5 * LN2:
         words = "Taken text by text, very different weights give the same output, so weights alone do not explain it"
+    elif row["mean"] >= APART:
+        words = "Taken text by text, other weights give the same output, so weights alone do not explain it"
     else:
-        words = "Even taken text by text, the search could not move attention far without changing the output"
+        words = (
+            "Even taken text by text, this search could not move attention far without changing the output"
+        )
     return (
         f"{words}: JSD {with_interval(row)} of at most ln 2 with an output within {tolerance:g} "
         f"({int(row['n'])} texts, none found for {percent(1 - found)}); no model need be able to produce them."
