@@ -16,7 +16,7 @@ from rashomon.measures.base import Floats, Ragged
 
 SAMPLING = "another sampling seed"
 SHIFT = 1000  # how far the second sampling seed lies from the first
-REPEATED = 50  # texts that are enough for a mean
+REPEATED = 30  # texts that are enough for a mean
 KENDALL = "kendall"
 
 

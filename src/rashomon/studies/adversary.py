@@ -62,7 +62,7 @@ from rashomon.wording import capitalised, decimal, interval_words, with_interval
 UNFAITHFUL = 0.1  # a score like AtteFa's below which another attention gives the same predictions
 SAME_F1 = 0.03  # an adversary this close to the base predicts as well
 LAMBDAS = (0.0, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 0.1, 1.0)
-AUDITED_LAMBDAS = (0.0, 1e-3, 1e-1)  # enough to show the shape of the curve
+AUDITED_LAMBDAS = (0.0, 1e-3)  # whether the search imitates at all, and where it goes when it may move
 MARKERS = {"seed": "triangle", "uniform": "square", "instance": "plus"}
 NAMES = {"seed": "other seeds", "uniform": "uniform weights", "instance": "per-instance adversary"}
 
@@ -92,7 +92,7 @@ class AdversarySweep(AttentionStudy):
 
     @classmethod
     def for_audit(cls, asked: Ask) -> Study | None:
-        """A few lambdas over a few epochs; adversaries of what was fine-tuned take too long."""
+        """Two lambdas, started near the base; adversaries of what was fine-tuned take too long."""
         subject = asked.subject
         if subject.checkpoint is not None or is_pretrained(subject.model.name):
             return None

@@ -74,6 +74,7 @@ FRESH = replace(
     ADVERSARY, optimizer="adam", select="loss"
 )  # how adversaries that start from nothing are trained
 UNFAITHFUL, FAITHFUL = 0.1, 0.5  # where the verdict changes its words
+FOUND = -0.93  # sTVD - sJSD of an adversary whose score is below .07: an audit need not look further
 
 
 @studies.register("attefa")
@@ -102,7 +103,7 @@ class Attefa(AttentionStudy):
 
     @classmethod
     def for_audit(cls, asked: Ask) -> Study | None:
-        """One base and two adversaries over a few epochs; those of what was fine-tuned take too long."""
+        """One base and two adversaries that start near it; those of what was fine-tuned take too long."""
         subject = asked.subject
         if subject.checkpoint is not None or is_pretrained(subject.model.name):
             return None
@@ -110,7 +111,7 @@ class Attefa(AttentionStudy):
         return cls(
             first,
             seeds=AUDITED_SEEDS,
-            training=audited_adversary(subject),
+            training=audited_adversary(subject, FOUND),
             warm=True,
             other_seeds=subject.with_another_seed.seeds,
             search=IN_AUDITS,

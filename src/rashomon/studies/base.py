@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from rashomon.experiments.context import Context
 
 ON_TRIAL = "Attention on trial"  # the chapter of the studies that ask whether attention can be moved
-AUDITED_EPOCHS = 5  # of adversaries; the full protocols train dozens of them for hours
+AUDITED_GAIN = 0.01  # an adversary of an audit stops when an epoch brings less; the full protocols go on for hours
 LAST = 1000  # the place of a study that does not say where it stands among the others
 
 
@@ -290,9 +290,13 @@ class AttentionStudy(Study):
         return usual if is_pretrained(model.name) else replace(usual, select="roc-auc")
 
 
-def audited_adversary(subject: Subject) -> TrainingSpec:
-    """How an audit trains adversaries: like the base, for a few epochs. For figures to quote, run the study itself."""
-    return replace(subject.how_trained, epochs=AUDITED_EPOCHS, patience=None, select="loss")
+def audited_adversary(subject: Subject, enough: float | None = None) -> TrainingSpec:
+    """How an audit trains adversaries: at most as long as the base, until they hardly improve or found ``enough``.
+
+    One that has shown that another attention does need not show it better. For figures to quote, run the study itself.
+    """
+    usual = subject.how_trained
+    return replace(usual, patience=1, least_gain=AUDITED_GAIN, select="loss", enough=enough)
 
 
 studies: Registry[type[Study]] = Registry("study", "studies", "rashomon.studies")

@@ -53,9 +53,8 @@ class Necessity(AttentionStudy):
 
     @classmethod
     def for_audit(cls, asked: Ask) -> Study | None:
-        """Two models at least; those that the noise ceiling compares are trained anyway."""
-        seeds = (*asked.subject.seeds, *asked.subject.with_another_seed.seeds)
-        return cls(replace(asked.subject, seeds=tuple(dict.fromkeys(seeds))), asked.split)
+        """With the model with uniform weights that the trials of attention need anyway."""
+        return cls(asked.subject, asked.split)
 
     def fits(self, model: Model, data: Dataset) -> str | None:
         if self.subject.checkpoint is not None:

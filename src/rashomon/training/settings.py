@@ -33,6 +33,9 @@ class TrainingSpec:
     select: EpochFigure = setting(
         "f1", "Which figure picks the epoch that is kept; all but train-loss are of held-out texts."
     )
+    enough: float | None = setting(
+        None, "Stop as soon as the figure that picks the epoch is this good; none trains on."
+    )
     warmup: float = setting(
         0.0, "Share of the steps over which the learning rate climbs, then falls linearly; 0 keeps it."
     )
