@@ -59,7 +59,7 @@ def _audit(context: Context, settings: AuditSettings, command: str) -> Audit:
     started = time.monotonic()
     check_names(settings)
     data = context.dataset(settings.subject.dataset)
-    warnings: list[str] = []
+    warnings = list(data.notes)
     settings = replace(settings, split=_split(data, settings.split, warnings))
     if settings.subject.checkpoint is None:  # one model for all studies, however each would train its own
         trained = replace(settings.subject, training=settings.subject.how_trained)
