@@ -25,7 +25,7 @@ from rashomon.models.label_names import in_model_labels
 from rashomon.progress import progress, silence
 from rashomon.runs.store import library_versions
 from rashomon.studies.agreement import Agreement, mean_by_example
-from rashomon.studies.base import Finding, Study, configuration_of, in_order
+from rashomon.studies.base import Finding, Study, configuration_of, in_order, studies
 
 TIMED_TEXTS = 8
 SLOW = 1.0  # seconds a text
@@ -59,7 +59,7 @@ def _audit(context: Context, settings: AuditSettings, command: str) -> Audit:
     started = time.monotonic()
     check_names(settings)
     data = context.dataset(settings.subject.dataset)
-    warnings = list(data.notes)
+    warnings: list[str] = []
     settings = replace(settings, split=_split(data, settings.split, warnings))
     if settings.subject.checkpoint is None:  # one model for all studies, however each would train its own
         trained = replace(settings.subject, training=settings.subject.how_trained)
@@ -88,7 +88,7 @@ def _audit(context: Context, settings: AuditSettings, command: str) -> Audit:
         example_agreement=_example_agreement(findings),
         gold_labels={e.id: data.labels[e.label] for e in examples if e.label is not None},
         rationales={e.id: marked for e in examples if (marked := _marked_spans(e))},
-        warnings=tuple(dict.fromkeys((*warnings, *kept))),
+        warnings=tuple(dict.fromkeys((*data.notes, *warnings, *kept))),
         configuration=configuration_of(settings),
         versions=library_versions(),
         command=command,
@@ -131,7 +131,7 @@ def _fitting(plan: Sequence[Study], model: Model, data: Dataset, warnings: list[
             reasons.setdefault(reason, []).append(study.name)
     for reason, names in reasons.items():
         warnings.append(f"{', '.join(names)} {'was' if len(names) == 1 else 'were'} left out: {reason}")
-    if not fitting:
+    if not any(study.of_explanations for study in fitting):
         raise UserError(f"No study fits this model and these data: {' '.join(warnings)}")
     return fitting
 
@@ -161,7 +161,7 @@ def _carry_out(context: Context, plan: Sequence[Study], warnings: list[str]) -> 
             except DoesNotFit as error:  # a full disk or a dead worker ends the audit
                 warnings.append(f"{study.name} was left out: {error}")
             advance(1, study.name)
-    if not findings:
+    if not any(studies.get(finding.study).of_explanations for finding in findings):
         raise UserError(f"No study could be carried out: {' '.join(warnings)}")
     return findings
 
@@ -187,7 +187,8 @@ def _seconds(model: Model, few: tuple[Example, ...], method: str, behind: tuple[
 
 def describe_model(model: Model, subject: Subject) -> str:
     size = sum(parameter.numel() for parameter in model.parameters())
-    return f"{subject.describe()} ({size / 1e6:.1f} million parameters, {model.classes} classes)"
+    kind = "gives a number" if model.gives_a_number else f"{model.classes} classes"
+    return f"{subject.describe()} ({size / 1e6:.1f} million parameters, {kind if model.labels else 'finds answers'})"
 
 
 def _example_agreement(findings: Sequence[Finding]) -> dict[str, float]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +14,9 @@ from rashomon.cli.groups import takes
 from rashomon.cli.options import DataOptions, Methods, ModelOptions, OutputOptions, StoreOptions, method_names
 from rashomon.cli.output import Printer
 from rashomon.errors import UserError
+
+if TYPE_CHECKING:
+    from rashomon.studies import Finding
 
 
 @takes
@@ -51,6 +55,7 @@ def command(
     from rashomon.audits.auditing import check_names
     from rashomon.experiments.testimony import METHODS
     from rashomon.report import save_report
+    from rashomon.studies.performance import Performance
 
     subject = model.any_subject(data.spec(labelled=not model.checkpoint()))
     settings = AuditSettings(
@@ -63,6 +68,7 @@ def command(
     check_names(settings)
     audit = run_audit(store.context(), settings, command=shlex.join(["rashomon", *sys.argv[1:]]))
     files = save_report(audit, out)
+    _say_how_good(audit.findings, printer)
     printer.plain(audit.summary)
     printer.table("Verdicts", ["method", "in a sentence"], [(v.method, v.sentence) for v in audit.verdicts])
     printer.warnings(audit.warnings)
@@ -72,10 +78,22 @@ def command(
             "report": str(files.report),
             "summary": audit.summary,
             "verdicts": {v.method: v.sentence for v in audit.verdicts},
+            "model": {f.study: f.verdict for f in audit.findings}.get(Performance.name),
             "findings": {f.study: f.verdict for f in audit.findings},
             "warnings": list(audit.warnings),
         }
     )
+
+
+def _say_how_good(findings: Sequence[Finding], printer: Printer) -> None:
+    """What the model gets right and what it predicts, before anything is said of its explanations."""
+    from rashomon.studies.performance import Performance
+
+    for finding in findings:
+        if finding.study == Performance.name:
+            table = finding.tables.get("classes", finding.summary)
+            printer.plain(finding.verdict)
+            printer.table(finding.title, list(table.columns), table.itertuples(index=False))
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -17,8 +17,9 @@ from typing import ClassVar, get_args
 import numpy as np
 import pandas as pd
 
+from rashomon.data import Dataset
 from rashomon.data.batches import Encoding
-from rashomon.errors import UserError, unknown_name
+from rashomon.errors import DoesNotFit, UserError, unknown_name
 from rashomon.experiments.context import Context
 from rashomon.experiments.erasing import DOING, NOUNS, OPERATORS, erase
 from rashomon.experiments.familiarity import familiarity_table, unfamiliarity
@@ -37,6 +38,7 @@ from rashomon.wording import capitalised, percent, with_interval
 FLOORS = (FLOOR, "trivial")
 # A difference in probability that is worth a word, to a random order as to the best method.
 NOTICEABLE = 0.05
+NO_PROBABILITY = "The model gives a number (it has a regression head), and erasure compares probabilities."
 WHERE = "{where}"  # in the words of a ruling: under which operators it holds
 _WORTH: dict[Rating, int] = {"good": 2, "mixed": 1, "poor": 0}
 
@@ -58,6 +60,11 @@ class Erasure(ExplanationStudy):
     other_model: bool = (
         False  # whether stored explanations may be of another model than the one they are tried on
     )
+
+    def fits(self, model: Model, data: Dataset) -> str | None:
+        if model.gives_a_number:
+            return NO_PROBABILITY
+        return super().fits(model, data)
 
     def run(self, context: Context) -> Finding:
         self._check()
@@ -152,6 +159,8 @@ def _with_model(context: Context, ask: Ask, testimony: Testimony, other_model: b
         )
     examples = tuple(by_id[i] for i in testimony.explanations.example_ids)
     model = context.models(ask.subject)[0].model
+    if model.gives_a_number:
+        raise DoesNotFit(NO_PROBABILITY)
     read = dict(zip(testimony.explanations.example_ids, model.encode(examples), strict=True))
     for item in testimony.explanations:
         _check_tokens(item, read[item.example_id], model)
