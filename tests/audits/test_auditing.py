@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import rashomon as ra
 from rashomon.audits.auditing import AuditSettings, measure_costs, run_audit, single_finding
 from rashomon.data import Columns, Dataset, Example
 from rashomon.errors import Caution, UserError
@@ -210,3 +211,28 @@ def test_what_was_done_to_the_data_is_in_the_record(context: Context) -> None:
     data = replace(planted(), notes=("2 of 98 rows of reviews.csv have an empty text and were left out.",))
     settings = AuditSettings(subject_in(context, data), METHODS, 3, without=STUDIES[2:])
     assert data.notes[0] in run_audit(context, settings).warnings
+
+
+def test_explanations_from_elsewhere_take_part(tmp_path: Path) -> None:
+    data = planted()
+    model = ra.train("mlp", data, embedding_dim=12, hidden=12, epochs=3, learning_rate=0.03)
+    texts = data["test"][:10]
+    theirs = [replace(item, method="theirs") for item in ra.explain(model, texts, "leave-one-out")]
+    report = ra.audit(
+        model, data, methods=("attention",), explanations=Explanations(theirs), store=tmp_path / "store"
+    )
+    audit = report.audit
+    assert [verdict.method for verdict in audit.verdicts] == ["attention", "theirs"]
+    assert set(audit.explanations.example_ids) == {example.id for example in texts}
+    judged = {j.aspect for j in audit.verdicts[1].judgements if j.method == "theirs"}
+    assert {"agreement", "faithfulness", "truth"} <= judged
+    assert "stability" not in judged, "it cannot be asked again"
+    stranger = Explanations(replace(item, model="another") for item in theirs)
+    with pytest.raises(UserError, match="another model than the one given, so they say nothing of it"):
+        ra.audit(model, data, methods=("attention",), explanations=stranger, store=tmp_path / "store")
+
+
+def test_too_few_texts_are_the_reason_on_the_terminal_too(context: Context) -> None:
+    settings = AuditSettings(subject_in(context), ("attention", "leave-one-out"), 2, without=STUDIES[2:])
+    audit = run_audit(context, settings)
+    assert "too few texts to tell" in audit.verdicts[0].sentence

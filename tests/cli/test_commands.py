@@ -120,6 +120,20 @@ def test_audit_writes_a_report(rashomon: Command, reviews: Path, tmp_path: Path)
     assert list((out / "tables").glob("*.parquet"))
 
 
+def test_stored_explanations_take_part_in_an_audit(rashomon: Command, reviews: Path, tmp_path: Path) -> None:
+    rashomon("train", "--data", reviews, *OWN, *QUICK, "--quiet", "--out", "model")
+    own = ("--model", "./model", "--data", reviews, *OWN)
+    told = rashomon("explain", *own, "--methods", "gradient-x-input", "--limit", 9, "--out", "told.parquet")
+    assert told.code == 0, told
+    few = ("--methods", "attention", "--without", "noise-ceiling,permutation,erasure", "--json")
+    said = rashomon("audit", *own, "--explanations", "told.parquet", *few, "--out", "report")
+    assert said.code == 0, said
+    assert list(json.loads(said.out)["verdicts"]) == ["attention", "gradient-x-input"]
+    rashomon("train", "--data", reviews, *OWN, *QUICK, "--seed", 7, "--quiet", "--out", "model")
+    said = rashomon("audit", *own, "--explanations", "told.parquet", *few, "--out", "report")
+    assert (said.code, "are of another model than the one given" in said.err) == (2, True), said
+
+
 def test_an_audit_begins_with_how_good_the_model_is(rashomon: Command, reviews: Path, tmp_path: Path) -> None:
     rashomon("train", "--data", reviews, *OWN, *QUICK, "--quiet", "--out", "model")
     starred = reviews.read_text(encoding="utf-8").replace(",4\n", ",4 stars\n").replace(",1\n", ",1 star\n")

@@ -18,7 +18,7 @@ from rashomon.errors import DoesNotFit, UserError, cautions, unknown_name
 from rashomon.experiments.abilities import able_model
 from rashomon.experiments.context import Context
 from rashomon.experiments.subject import Subject
-from rashomon.experiments.testimony import METHODS, Ask, answerable, background, draw
+from rashomon.experiments.testimony import METHODS, Ask, answerable, background, draw, heard_elsewhere
 from rashomon.explainers import explain, make_explainer
 from rashomon.models.base import Model
 from rashomon.models.label_names import in_model_labels
@@ -40,11 +40,12 @@ class AuditSettings:
     instances: int = 100
     split: str = "test"
     without: tuple[str, ...] = ()  # studies to leave out
+    explanations: str | None = None  # a file of explanations by further methods, which take part
 
     @property
     def asked(self) -> Ask:
         """What every study is asked."""
-        return Ask(self.subject, self.methods, self.instances, self.split)
+        return Ask(self.subject, self.methods, self.instances, self.split, beside=self.explanations)
 
 
 def run_audit(context: Context, settings: AuditSettings, command: str = "rashomon audit") -> Audit:
@@ -70,12 +71,16 @@ def _audit(context: Context, settings: AuditSettings, command: str) -> Audit:
     _train_together(context, settings.subject, plan)
     model = context.models(settings.subject)[0].model
     seed = settings.subject.seeds[0]
+    further = heard_elsewhere(context, settings.asked, model, data)
+    data = data if further is None else further.only_their_texts(data, settings.split)
     examples, behind = draw(data, settings.split, settings.instances, seed), background(data, seed)
     methods, _ = answerable(settings.methods, model)
     # First, so that a setting that does not fit the texts is told before hours of training adversaries.
     explanations = context.explanations(model, examples, methods, seed=seed, background=behind)
+    if further is not None:
+        explanations += further.of(examples)
     findings = _carry_out(context, plan, warnings)
-    judged = verdicts(methods, findings, measure_costs(model, examples, methods, behind))
+    judged = verdicts(explanations.methods, findings, measure_costs(model, examples, methods, behind))
     kept = (warning for finding in findings for warning in finding.warnings)
     return Audit(
         title=f"{settings.subject.describe()} on {data.name}",
@@ -100,6 +105,9 @@ def check_names(settings: AuditSettings) -> None:
     """Wrong names are told before any work is done."""
     for method in settings.methods:
         make_explainer(method)
+    several = settings.subject.checkpoint is None and len(settings.subject.seeds) > 1
+    if settings.explanations is not None and several:
+        raise UserError("Given explanations are of one model, so give one seed.")
     known = [study.name for study in _all_studies(settings)]
     for name in settings.without:
         if name not in known:

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rashomon.cli.groups import takes
-from rashomon.cli.options import DataOptions, Methods, ModelOptions, OutputOptions, StoreOptions, method_names
+from rashomon.cli.options import (
+    DataOptions,
+    Methods,
+    ModelOptions,
+    OutputOptions,
+    StoreOptions,
+    check_file,
+    method_names,
+)
 from rashomon.cli.output import Printer
 from rashomon.errors import UserError
 
@@ -27,6 +35,12 @@ def command(
     methods: Methods = "",
     instances: Annotated[int, typer.Option(help="How many texts are explained.")] = 100,
     split: Annotated[str, typer.Option(help="Which split they are drawn from.")] = "test",
+    explanations: Annotated[
+        Path | None,
+        typer.Option(
+            help="Stored explanations of this model (a Parquet file) whose methods take part beside --methods."
+        ),
+    ] = None,
     without: Annotated[str, typer.Option(help="Studies to leave out, with commas between.")] = "",
     *,
     data: DataOptions,
@@ -51,6 +65,8 @@ def command(
     check_folder(out, "report")
     if instances < 1:
         raise UserError(f"--instances must be at least 1, not {instances}.")
+    if explanations is not None:
+        check_file(explanations, "--explanations")
     from rashomon.audits import AuditSettings, run_audit
     from rashomon.audits.auditing import check_names
     from rashomon.experiments.testimony import METHODS
@@ -64,6 +80,7 @@ def command(
         instances=instances,
         split=split,
         without=_names(without),
+        explanations=None if explanations is None else str(explanations),
     )
     check_names(settings)
     audit = run_audit(store.context(), settings, command=shlex.join(["rashomon", *sys.argv[1:]]))

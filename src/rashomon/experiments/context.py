@@ -46,6 +46,7 @@ class Context:
     workers: int | None = None
     backend: Backend = "processes"
     given_model: Model | None = None
+    _told: dict[str, Explanations] = field(default_factory=dict)  # explanations that were handed over or read
     _datasets: dict[DatasetSpec, Dataset] = field(default_factory=dict)
     _models: WeakValueDictionary[Path, Model] = field(
         default_factory=WeakValueDictionary
@@ -77,6 +78,18 @@ class Context:
         )  # two datasets do not get in each other's way
         self._datasets[spec] = dataset
         return spec
+
+    def adopt_explanations(self, explanations: Explanations) -> str:
+        """Hand over explanations; the name that is returned leads to them."""
+        name = f"{GIVEN}-{len(self._told)}"
+        self._told[name] = explanations
+        return name
+
+    def told(self, name: str) -> Explanations:
+        """Explanations that were handed over, or those of a file, read once."""
+        if name not in self._told:
+            self._told[name] = Explanations.load(name)
+        return self._told[name]
 
     def _read(self, spec: DatasetSpec) -> Dataset:
         if spec.file is not None and not spec.labelled:  # nothing is trained, so every row can be looked at

@@ -14,22 +14,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, get_args
 
-import numpy as np
 import pandas as pd
 
 from rashomon.data import Dataset
-from rashomon.data.batches import Encoding
 from rashomon.errors import DoesNotFit, UserError, unknown_name
 from rashomon.experiments.context import Context
 from rashomon.experiments.erasing import DOING, NOUNS, OPERATORS, erase
 from rashomon.experiments.familiarity import familiarity_table, unfamiliarity
 from rashomon.experiments.figures import Plot, Series
+from rashomon.experiments.further_methods import check_tokens, strangers
 from rashomon.experiments.judging import LEVEL, Rating, Ruling, against_chance
 from rashomon.experiments.summaries import FLOOR, Row, against_floor, ranked_rows
 from rashomon.experiments.testimony import Ask, Testimony, background, hear, warnings_of
-from rashomon.explainers import Explanation, Explanations
+from rashomon.explainers import Explanations
 from rashomon.explainers.perturbed_rows import Perturbation
-from rashomon.explainers.record import UNKNOWN, UNKNOWN_TARGET
 from rashomon.measures.erasure import ERASER_FRACTIONS
 from rashomon.models.base import Model
 from rashomon.studies.base import ExplanationStudy, Finding, Judgement, studies
@@ -121,26 +119,11 @@ class Erasure(ExplanationStudy):
         return against_floor(means, FLOORS, lower_is_better=("sufficiency",), by=by)
 
 
-def _check_tokens(item: Explanation, encoding: Encoding, model: Model) -> None:
-    said, read = (np.array(a.tokens, dtype=object)[a.content] for a in (item, encoding))
-    if not np.array_equal(said, read):
-        raise UserError(
-            f"The explanation of {item.example_id!r} by {item.method} is not in the tokens of this model; "
-            "erasure needs explanations of this very model, before sub-words are merged."
-        )
-    if not UNKNOWN_TARGET <= item.target < model.classes:
-        raise UserError(
-            f"The explanation of {item.example_id!r} by {item.method} is of a class the model lacks."
-        )
-
-
 def _of_another(explanations: Explanations, model: Model, allowed: bool) -> tuple[str, ...]:
     """Refuse explanations of another model, or say it loudly where the user wants to try them all the same."""
-    own = model.fingerprint()
-    strangers = sum(item.model not in (own, UNKNOWN) for item in explanations)
-    if not strangers:
+    said = strangers(explanations, model)
+    if not said:
         return ()
-    said = f"{strangers} of {len(explanations)} stored explanations are of another model than the one given"
     if not allowed:
         raise UserError(
             f"{said}; erasure would try them on the wrong one. If that is meant, set other_model=true."
@@ -163,7 +146,7 @@ def _with_model(context: Context, ask: Ask, testimony: Testimony, other_model: b
         raise DoesNotFit(NO_PROBABILITY)
     read = dict(zip(testimony.explanations.example_ids, model.encode(examples), strict=True))
     for item in testimony.explanations:
-        _check_tokens(item, read[item.example_id], model)
+        check_tokens(item, read[item.example_id], model, "erasure")
     notes = (*testimony.notes, *_of_another(testimony.explanations, model, other_model))
     explanations = testimony.explanations
     controls = [floor for floor in FLOORS if floor not in explanations.methods]
