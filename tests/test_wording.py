@@ -144,3 +144,16 @@ def test_writing_loads_nothing() -> None:
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("numbers", "said"),
+    [
+        ([4], "4"),
+        ([9, 3], "3 and 9"),
+        ([3, 4, 5, 9, 1], "1, 3-5 and 9"),
+        (range(1, 200, 2), ", ".join(str(n) for n in range(1, 101, 2)) + " and 50 more"),
+    ],
+)
+def test_ranges(numbers: list[int], said: str) -> None:
+    assert wording.ranges(numbers) == said

@@ -136,6 +136,21 @@ def size(count: float) -> str:
     return f"{count:.1f} GB"
 
 
+def ranges(numbers: Iterable[int], most: int = 50) -> str:
+    """``3, 7-9 and 12``: whole numbers in order, neighbours together; after ``most`` of these, how many more."""
+    runs: list[list[int]] = []
+    for value in sorted(set(numbers)):
+        if runs and value == runs[-1][1] + 1:
+            runs[-1][1] = value
+        else:
+            runs.append([value, value])
+    parts = [str(first) if first == last else f"{first}-{last}" for first, last in runs[:most]]
+    more = sum(last - first + 1 for first, last in runs[most:])
+    if more:
+        parts.append(f"{more:,} more")
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
 def capitalised(text: str) -> str:
     """For the start of a sentence; names such as ``myIG`` keep their other letters."""
     return text[:1].upper() + text[1:]

@@ -24,7 +24,7 @@ from tests.cli.conftest import Command
 from tests.studies.planted import planted, subject_in
 
 FEW = ("agreement", "noise-ceiling", "recovery", "necessity", "permutation", "instance-adversary")
-FEW += ("seed-variance", "adversary", "attefa")
+FEW += ("performance", "seed-variance", "adversary", "attefa")
 
 
 @dataclass(frozen=True)

@@ -18,14 +18,14 @@ from rashomon.errors import DoesNotFit, UserError, cautions, unknown_name
 from rashomon.experiments.abilities import able_model
 from rashomon.experiments.context import Context
 from rashomon.experiments.subject import Subject
-from rashomon.experiments.testimony import METHODS, Ask, answerable, background, draw
+from rashomon.experiments.testimony import METHODS, Ask, answerable, background, draw, heard_elsewhere
 from rashomon.explainers import explain, make_explainer
 from rashomon.models.base import Model
 from rashomon.models.label_names import in_model_labels
 from rashomon.progress import progress, silence
 from rashomon.runs.store import library_versions
 from rashomon.studies.agreement import Agreement, mean_by_example
-from rashomon.studies.base import Finding, Study, configuration_of, in_order
+from rashomon.studies.base import Finding, Study, configuration_of, in_order, studies
 
 TIMED_TEXTS = 8
 SLOW = 1.0  # seconds a text
@@ -40,11 +40,12 @@ class AuditSettings:
     instances: int = 100
     split: str = "test"
     without: tuple[str, ...] = ()  # studies to leave out
+    explanations: str | None = None  # a file of explanations by further methods, which take part
 
     @property
     def asked(self) -> Ask:
         """What every study is asked."""
-        return Ask(self.subject, self.methods, self.instances, self.split)
+        return Ask(self.subject, self.methods, self.instances, self.split, beside=self.explanations)
 
 
 def run_audit(context: Context, settings: AuditSettings, command: str = "rashomon audit") -> Audit:
@@ -70,12 +71,16 @@ def _audit(context: Context, settings: AuditSettings, command: str) -> Audit:
     _train_together(context, settings.subject, plan)
     model = context.models(settings.subject)[0].model
     seed = settings.subject.seeds[0]
+    further = heard_elsewhere(context, settings.asked, model, data)
+    data = data if further is None else further.only_their_texts(data, settings.split)
     examples, behind = draw(data, settings.split, settings.instances, seed), background(data, seed)
     methods, _ = answerable(settings.methods, model)
     # First, so that a setting that does not fit the texts is told before hours of training adversaries.
     explanations = context.explanations(model, examples, methods, seed=seed, background=behind)
+    if further is not None:
+        explanations += further.of(examples)
     findings = _carry_out(context, plan, warnings)
-    judged = verdicts(methods, findings, measure_costs(model, examples, methods, behind))
+    judged = verdicts(explanations.methods, findings, measure_costs(model, examples, methods, behind))
     kept = (warning for finding in findings for warning in finding.warnings)
     return Audit(
         title=f"{settings.subject.describe()} on {data.name}",
@@ -88,7 +93,7 @@ def _audit(context: Context, settings: AuditSettings, command: str) -> Audit:
         example_agreement=_example_agreement(findings),
         gold_labels={e.id: data.labels[e.label] for e in examples if e.label is not None},
         rationales={e.id: marked for e in examples if (marked := _marked_spans(e))},
-        warnings=tuple(dict.fromkeys((*warnings, *kept))),
+        warnings=tuple(dict.fromkeys((*data.notes, *warnings, *kept))),
         configuration=configuration_of(settings),
         versions=library_versions(),
         command=command,
@@ -100,6 +105,9 @@ def check_names(settings: AuditSettings) -> None:
     """Wrong names are told before any work is done."""
     for method in settings.methods:
         make_explainer(method)
+    several = settings.subject.checkpoint is None and len(settings.subject.seeds) > 1
+    if settings.explanations is not None and several:
+        raise UserError("Given explanations are of one model, so give one seed.")
     known = [study.name for study in _all_studies(settings)]
     for name in settings.without:
         if name not in known:
@@ -131,7 +139,7 @@ def _fitting(plan: Sequence[Study], model: Model, data: Dataset, warnings: list[
             reasons.setdefault(reason, []).append(study.name)
     for reason, names in reasons.items():
         warnings.append(f"{', '.join(names)} {'was' if len(names) == 1 else 'were'} left out: {reason}")
-    if not fitting:
+    if not any(study.of_explanations for study in fitting):
         raise UserError(f"No study fits this model and these data: {' '.join(warnings)}")
     return fitting
 
@@ -161,7 +169,7 @@ def _carry_out(context: Context, plan: Sequence[Study], warnings: list[str]) -> 
             except DoesNotFit as error:  # a full disk or a dead worker ends the audit
                 warnings.append(f"{study.name} was left out: {error}")
             advance(1, study.name)
-    if not findings:
+    if not any(studies.get(finding.study).of_explanations for finding in findings):
         raise UserError(f"No study could be carried out: {' '.join(warnings)}")
     return findings
 
@@ -187,7 +195,8 @@ def _seconds(model: Model, few: tuple[Example, ...], method: str, behind: tuple[
 
 def describe_model(model: Model, subject: Subject) -> str:
     size = sum(parameter.numel() for parameter in model.parameters())
-    return f"{subject.describe()} ({size / 1e6:.1f} million parameters, {model.classes} classes)"
+    kind = "gives a number" if model.gives_a_number else f"{model.classes} classes"
+    return f"{subject.describe()} ({size / 1e6:.1f} million parameters, {kind if model.labels else 'finds answers'})"
 
 
 def _example_agreement(findings: Sequence[Finding]) -> dict[str, float]:

@@ -35,7 +35,11 @@ def verdicts(
 
 def _verdict(method: str, judgements: Sequence[Judgement]) -> MethodVerdict:
     said = [j.words for j in judgements if j.aspect != COST and j.rating != "unknown"]
-    sentence = f"{capitalised(method)} {_join(said)}." if said else f"Nothing can be said of {method} here."
+    if said:
+        sentence = f"{capitalised(method)} {_join(said)}."
+    else:
+        reasons = list(dict.fromkeys(j.words for j in judgements if j.aspect != COST))
+        sentence = f"Nothing can be said of {method} here{f': it {_join(reasons)}' if reasons else ''}."
     return MethodVerdict(method, sentence, tuple(judgements))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +14,11 @@ import typer
 from rashomon.cli.groups import takes
 from rashomon.cli.options import DataOptions, Methods, ModelOptions, OutputOptions, StoreOptions, method_names
 from rashomon.cli.output import Printer
-from rashomon.errors import UserError
+from rashomon.errors import Caution, UserError
 
 if TYPE_CHECKING:
     from rashomon.data import Dataset, Example
+    from rashomon.experiments.subject import DatasetSpec
     from rashomon.explainers import Explanations
 
 FORMATS = (".parquet", ".html", ".json")
@@ -79,7 +81,7 @@ def command(
     spec = data.spec(labelled=not model.checkpoint())
     subject = model.any_subject(spec, usual=lambda chosen: default_training(chosen, context.dataset(spec)))
     dataset = None if texts and model.checkpoint() else context.dataset(subject.dataset)
-    examples = as_examples(texts) if texts else _from_data(data, dataset, limit)
+    examples = as_examples(texts) if texts else _from_data(spec, dataset, limit)
     trained = context.models(subject)[0].model
     if not chosen:
         chosen, _ = answerable(DEFAULT_METHODS, trained)
@@ -119,14 +121,16 @@ def _check_asked(texts: list[str] | None, data: DataOptions) -> None:
             raise UserError(f"Text {position + 1} is empty, so there is nothing to explain.")
 
 
-def _from_data(data: DataOptions, dataset: Dataset | None, limit: int) -> list[Example]:
+def _from_data(spec: DatasetSpec, dataset: Dataset | None, limit: int) -> list[Example]:
     """The first texts of the user's file, in its own order, or of the dataset's test split."""
-    from rashomon.data import read_examples
+    from rashomon.data.files import load_whole_file
 
-    if data.data is not None:
-        return list(read_examples(data.data, data.columns(), require_labels=False)[0][:limit])
     assert dataset is not None
-    return list(dataset["test"][:limit])
+    if spec.file is None:
+        return list(dataset["test"][:limit])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Caution)  # the dataset has told of them when it was read
+        return list(load_whole_file(spec.file, spec.columns, spec.empty)["test"][:limit])
 
 
 def _marked(explanations: Explanations, examples: Sequence[Example], dataset: Dataset) -> Explanations:

@@ -16,6 +16,8 @@ from rashomon.errors import DoesNotFit, UserError, unknown_name
 if TYPE_CHECKING:
     import pandas as pd
 
+    from rashomon.data.blank_texts import Empty
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -105,6 +107,7 @@ class Dataset:
         labels: Sequence[str] | None = None,
         seed: int = 0,
         name: str = "frame",
+        empty: Empty = "few",
     ) -> Dataset:
         """A dataset from a pandas frame.
 
@@ -119,14 +122,15 @@ class Dataset:
             labels: the names of the classes in their order; by default all that occur, sorted.
             seed: decides which examples go into which split.
             name: what reports call the dataset.
+            empty: what happens to rows without a text: ``few``, ``error`` or ``skip``, as for ``load_file``.
 
         Returns:
-            The dataset; its notes say how it was split.
+            The dataset; its notes say how it was split, and which rows were left out.
         """
         from rashomon.data.in_memory import dataset_from_frame
 
         columns = {"text": text, "pair": pair, "label": label, "rationale": rationale, "id": id}
-        return dataset_from_frame(frame, columns, split, labels, seed, name)
+        return dataset_from_frame(frame, columns, split, labels, seed, name, empty)
 
     @classmethod
     def from_list(
@@ -137,6 +141,7 @@ class Dataset:
         split: str | None = None,
         seed: int = 0,
         name: str = "list",
+        empty: Empty = "few",
     ) -> Dataset:
         """A dataset from a list.
 
@@ -149,13 +154,14 @@ class Dataset:
                 seed.
             seed: decides which examples go into which split.
             name: what reports call the dataset.
+            empty: what happens to rows without a text: ``few``, ``error`` or ``skip``, as for ``load_file``.
 
         Returns:
-            The dataset; its notes say how it was split.
+            The dataset; its notes say how it was split, and which rows were left out.
         """
         from rashomon.data.in_memory import dataset_from_list
 
-        return dataset_from_list(items, labels, split, seed, name)
+        return dataset_from_list(items, labels, split, seed, name, empty)
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{split} {len(examples):,}" for split, examples in self.splits.items())

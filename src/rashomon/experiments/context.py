@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 from rashomon.data import Dataset, Example, load_dataset
 from rashomon.data.batches import Encoding
 from rashomon.data.example import fingerprint
-from rashomon.data.files import load_file, load_files, read_examples
+from rashomon.data.files import load_file, load_files, load_whole_file
 from rashomon.data.preprocess import apply_dataset_steps
 from rashomon.errors import UserError
 from rashomon.experiments.subject import GIVEN, DatasetSpec, Subject
@@ -46,6 +46,7 @@ class Context:
     workers: int | None = None
     backend: Backend = "processes"
     given_model: Model | None = None
+    _told: dict[str, Explanations] = field(default_factory=dict)  # explanations that were handed over or read
     _datasets: dict[DatasetSpec, Dataset] = field(default_factory=dict)
     _models: WeakValueDictionary[Path, Model] = field(
         default_factory=WeakValueDictionary
@@ -78,14 +79,25 @@ class Context:
         self._datasets[spec] = dataset
         return spec
 
+    def adopt_explanations(self, explanations: Explanations) -> str:
+        """Hand over explanations; the name that is returned leads to them."""
+        name = f"{GIVEN}-{len(self._told)}"
+        self._told[name] = explanations
+        return name
+
+    def told(self, name: str) -> Explanations:
+        """Explanations that were handed over, or those of a file, read once."""
+        if name not in self._told:
+            self._told[name] = Explanations.load(name)
+        return self._told[name]
+
     def _read(self, spec: DatasetSpec) -> Dataset:
         if spec.file is not None and not spec.labelled:  # nothing is trained, so every row can be looked at
-            examples, labels = read_examples(spec.file, spec.columns, require_labels=False)
-            return Dataset(Path(spec.file).name.split(".")[0], {"test": tuple(examples)}, tuple(labels))
+            return load_whole_file(spec.file, spec.columns, spec.empty)
         if spec.file is not None:
-            return load_file(spec.file, spec.columns, seed=spec.seed)
+            return load_file(spec.file, spec.columns, seed=spec.seed, empty=spec.empty)
         if spec.train is not None:
-            return load_files(spec.train, spec.dev, spec.test, spec.columns, seed=spec.seed)
+            return load_files(spec.train, spec.dev, spec.test, spec.columns, seed=spec.seed, empty=spec.empty)
         if spec.dev is not None or spec.test is not None:
             raise UserError("Files for dev and test go with one for train; a single file is given as file.")
         lexicon = Path(spec.lexicon) if spec.lexicon else None

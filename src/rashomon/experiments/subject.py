@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from rashomon.data import Columns
+from rashomon.data.blank_texts import Empty, check_empty
 from rashomon.models.model_spec import ModelSpec
 from rashomon.models.seeding import check_seeds
 from rashomon.training.callbacks import make_callback
@@ -26,6 +27,9 @@ class DatasetSpec:
     test: str | None = None
     columns: Columns = field(default_factory=Columns)
     labelled: bool = True  # false: labels are read where there are any
+    empty: Empty = (
+        "few"  # rows of a file without a text: leave out a few, refuse any (error), leave out all (skip)
+    )
     classes: int | None = None
     placement: str | None = None
     strength: str | None = None
@@ -35,6 +39,7 @@ class DatasetSpec:
 
     def __post_init__(self) -> None:
         check_seeds("The seed of the data", self.seed)
+        check_empty(self.empty)
 
     def planted_options(self) -> dict[str, object]:
         options = {"classes": self.classes, "placement": self.placement, "strength": self.strength}

@@ -14,6 +14,7 @@ import numpy as np
 from rashomon.data import Dataset, Example
 from rashomon.errors import DoesNotFit, UserError
 from rashomon.experiments.context import Context
+from rashomon.experiments.further_methods import Further, further_methods
 from rashomon.experiments.subject import Subject
 from rashomon.explainers import Explanation, Explanations, find_explainer, make_explainer
 from rashomon.explainers.record import UNKNOWN
@@ -32,6 +33,7 @@ METHODS = (
     "gradient-shap",
     "deep-shap",
 )
+CONTROLS = ("random", "trivial")  # asked by whoever needs them
 BACKGROUND = 64  # training examples from which references are drawn
 
 
@@ -47,6 +49,7 @@ class Ask:
     instances: int = 500
     split: str = "test"
     stored: str | None = None  # explanations made earlier or elsewhere (a Parquet file), instead of a model
+    beside: str | None = None  # such explanations, by further methods, beside those of the model
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,7 @@ class Testimony:
     explanations: Explanations
     notes: tuple[str, ...] = ()  # which method or text is missing and why, how labels were read
     behind: tuple[Example, ...] = ()  # training examples that references were drawn from
+    further: tuple[str, ...] = ()  # methods that cannot be asked again, because they were heard elsewhere
 
     def scores(self, magnitude: bool = True) -> dict[str, Ragged]:
         """Scores over content tokens, one ``Ragged`` a method, the same texts for all."""
@@ -69,8 +73,11 @@ class Testimony:
         }
 
 
-def hear(context: Context, ask: Ask, extra: Sequence[str] = ()) -> list[Testimony]:
-    """Explanations for every seed of the subject. ``extra`` methods (controls) are asked too."""
+def hear(context: Context, ask: Ask, extra: Sequence[str] = (), with_further: bool = True) -> list[Testimony]:
+    """Explanations for every seed of the subject. ``extra`` methods (controls) are asked too.
+
+    What was heard elsewhere takes part, unless a study has to ask every method again; the texts are the same then.
+    """
     if ask.stored is not None:
         explanations = _asked_for(Explanations.load(ask.stored), ask, extra)
         return [_at_most(testimony, ask.instances) for testimony in from_stored(explanations)]
@@ -79,8 +86,14 @@ def hear(context: Context, ask: Ask, extra: Sequence[str] = ()) -> list[Testimon
     data = context.dataset(ask.subject.dataset)
     heard = []
     for seed, trained in zip(ask.subject.seeds, context.models(ask.subject), strict=False):
-        heard.append(_testimony(context, ask, data, seed, trained, extra))
+        testimony = _testimony(context, ask, data, seed, trained, extra)
+        heard.append(testimony if with_further else _without_further(testimony))
     return heard
+
+
+def _without_further(testimony: Testimony) -> Testimony:
+    own = testimony.explanations.where(lambda item: item.method not in testimony.further)
+    return replace(testimony, explanations=own, further=())
 
 
 def _testimony(
@@ -94,13 +107,34 @@ def _testimony(
     notes: list[str] = []
     if ask.subject.checkpoint is not None:
         data = in_model_labels(data, trained.model, notes)
+    further = heard_elsewhere(context, ask, trained.model, data)
+    data = data if further is None else further.only_their_texts(data, ask.split)
     examples = draw(data, ask.split, ask.instances, seed)
     methods, left_out = answerable([*ask.methods, *extra], trained.model)
     if not methods:
         raise DoesNotFit(f"No method can explain this model: {'; '.join(left_out)}.")
     behind = background(data, seed)
     explanations = context.explanations(trained.model, examples, methods, seed=seed, background=behind)
-    return Testimony(seed, trained.model, examples, explanations, (*notes, *left_out), behind)
+    own = Testimony(seed, trained.model, examples, explanations, (*notes, *left_out), behind)
+    return own if further is None else _joined(own, further)
+
+
+def heard_elsewhere(context: Context, ask: Ask, model: Model, data: Dataset) -> Further | None:
+    """The explanations by further methods, where there are any."""
+    if ask.beside is None:
+        return None
+    asked = {make_explainer(method).label for method in ask.methods} | {*CONTROLS}
+    return further_methods(context.told(ask.beside), model, data, ask.split, asked)
+
+
+def _joined(own: Testimony, further: Further) -> Testimony:
+    added = further.of(own.examples)
+    return replace(
+        own,
+        explanations=own.explanations + added,
+        notes=(*own.notes, *further.notes),
+        further=added.methods,
+    )
 
 
 def _asked_for(explanations: Explanations, ask: Ask, extra: Sequence[str]) -> Explanations:

@@ -76,7 +76,7 @@ def explain(
     """
     require_model(model)
     asked = chosen_explainers(model, methods)
-    check_space(space)
+    check_space(space, model)
     check_count("A seed", seed, 0)
     check_count("A token budget", token_budget, 1)
     given = as_examples(examples)

@@ -41,9 +41,13 @@ def _explainer(method: Any) -> Explainer:
     return make_explainer(method)
 
 
-def check_space(space: object) -> None:
+def check_space(space: object, model: Model) -> None:
     if space not in get_args(Space):
         raise unknown_name("output space", str(space), get_args(Space))
+    if space == "probability" and model.gives_a_number:
+        raise DoesNotFit(
+            "This model gives a number (it has a regression head), which has no probability; explain its logit."
+        )
 
 
 def check_count(what: str, value: Any, least: int) -> None:

@@ -71,6 +71,11 @@ class Model(nn.Module, ABC):
         return len(self.labels)
 
     @property
+    def gives_a_number(self) -> bool:
+        """Whether the one output is a number (a regression head) rather than a choice between classes."""
+        return self.classes == 1
+
+    @property
     def device(self) -> torch.device:
         return next(self.parameters()).device
 

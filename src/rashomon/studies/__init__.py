@@ -14,6 +14,7 @@ from rashomon.studies.guided_mlp import GuidedMlp
 from rashomon.studies.instance_adversary import InstanceAdversary
 from rashomon.studies.necessity import Necessity
 from rashomon.studies.noise_ceiling import NoiseCeiling
+from rashomon.studies.performance import Performance
 from rashomon.studies.permutation import Permutation
 from rashomon.studies.recovery import Recovery
 from rashomon.studies.seed_variance import SeedVariance
@@ -33,6 +34,7 @@ __all__ = [
     "Judgement",
     "Necessity",
     "NoiseCeiling",
+    "Performance",
     "Permutation",
     "Recovery",
     "Search",

@@ -92,7 +92,7 @@ class Agreement(ExplanationStudy):
 
     def fits(self, model: Model, data: Dataset) -> str | None:
         methods, _ = answerable(self.methods, model)
-        several = len([method for method in methods if method != FLOOR]) > 1
+        several = len([method for method in methods if method != FLOOR]) + (self.beside is not None) > 1
         return super().fits(model, data) or (None if several else ONE_METHOD)
 
     def run(self, context: Context) -> Finding:
@@ -207,7 +207,7 @@ def _judgements(
 
 def _repeats(context: Context, heard: Sequence[Testimony], methods: Sequence[str]) -> dict[str, Row]:
     """How well each method that samples agrees with itself on the same model; nothing of stored explanations."""
-    noisy = [method for method in methods if samples(method)]
+    noisy = [method for method in methods if samples(method) and method not in heard[0].further]
     if not noisy or any(testimony.model is None for testimony in heard):
         return {}
     few = [on_fewer_texts(testimony, REPEATED) for testimony in heard]

@@ -114,6 +114,7 @@ class Study(ABC):
     title: ClassVar[str] = ""  # the heading in a report; empty: the name
     chapter: ClassVar[str | None] = None  # neighbouring studies of one chapter share a heading
     order: ClassVar[int] = LAST  # where it stands in an audit and its report
+    of_explanations: ClassVar[bool] = True  # an audit needs one study at least that says something of these
 
     subject: Subject = field(default_factory=Subject)
 
@@ -206,6 +207,7 @@ class ExplanationStudy(Study):
     instances: int = 500  # how many texts are explained
     split: str = "test"  # which split they are drawn from
     stored: str | None = None  # explanations made earlier or elsewhere (a Parquet file), instead of a model
+    beside: str | None = None  # such explanations by further methods, beside those of the model
 
     @classmethod
     def of(cls, ask: Ask, **settings: Any) -> Self:
@@ -218,7 +220,7 @@ class ExplanationStudy(Study):
 
     @property
     def ask(self) -> Ask:
-        return Ask(self.subject, self.methods, self.instances, self.split, self.stored)
+        return Ask(self.subject, self.methods, self.instances, self.split, self.stored, self.beside)
 
     def fits(self, model: Model, data: Dataset) -> str | None:
         methods, left_out = answerable(self.methods, model)

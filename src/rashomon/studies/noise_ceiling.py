@@ -66,7 +66,10 @@ class NoiseCeiling(ExplanationStudy):
             raise UserError(f"The noise ceiling repeats at least one text, not {self.repeated}.")
         check_measures(self._measured, "agreement")
         self.check_fit(context)
-        first = [on_fewer_texts(testimony, self.repeated) for testimony in hear(context, self.ask)]
+        first = [
+            on_fewer_texts(testimony, self.repeated)
+            for testimony in hear(context, self.ask, with_further=False)
+        ]
         notes: list[str] = []
         if self.stored is not None:
             parts = _among_stored(first, notes, self._measured)
