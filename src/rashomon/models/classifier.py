@@ -133,6 +133,9 @@ class AttentionClassifier(Model):
             vectors, _ = load_vectors(path, self.vocabulary, generator, scale)
         return AttentionClassifier(self.spec, self.vocabulary, self.labels, self.pair, seed, vectors)
 
+    def word_vectors(self) -> Tensor:
+        return self.embedding.weight.detach()[PAD_ID + 1 :]
+
     def free_of_decay(self) -> list[nn.Parameter]:
         """The attention, and ready-made word vectors unless it is said otherwise.
 
