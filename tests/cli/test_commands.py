@@ -101,6 +101,20 @@ def test_explain_with_a_checkpoint_needs_no_data(rashomon: Command, reviews: Pat
     said = rashomon("explain", "a wonderful film", "--model", folder, "--methods", "attention", "--json")
     assert said.code == 0, said
     assert json.loads(said.out)[0]["tokens"] == ["a", "wonderful", "film"]
+    asked = (
+        "explain",
+        "a wonderful film",
+        "--model",
+        folder,
+        "--methods",
+        "leave-one-out",
+        "--json",
+        "--space",
+    )
+    (told,) = json.loads(rashomon(*asked, "centred").out)
+    assert told["output_space"] == "centred"
+    for wrong in (rashomon(*asked, "centered"), rashomon("study", "erasure", "--space", "centered")):
+        assert (wrong.code, "did you mean 'centred'" in wrong.err) == (2, True)
 
 
 def test_audit_writes_a_report(rashomon: Command, reviews: Path, tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def shapley(job: Job, index: int = 0) -> np.ndarray:
     return scores
 
 
-@pytest.mark.parametrize("space", ["logit", "probability"])
+@pytest.mark.parametrize("space", ["logit", "probability", "centred"])
 @pytest.mark.parametrize("name", ["bilstm", "bert", "roberta", "mlp"])
 def test_kernel_shap_over_all_coalitions_is_exact(jobs: Jobs, name: str, space: str) -> None:
     job = jobs(name, examples=(SINGLES[2], SINGLES[1]), space=space)

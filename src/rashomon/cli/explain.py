@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rashomon.cli.groups import takes
-from rashomon.cli.options import DataOptions, Methods, ModelOptions, OutputOptions, StoreOptions, method_names
+from rashomon.cli.options import (
+    DataOptions,
+    Methods,
+    ModelOptions,
+    OutputOptions,
+    SpaceName,
+    StoreOptions,
+    method_names,
+)
 from rashomon.cli.output import Printer
 from rashomon.errors import Caution, UserError
 
@@ -33,9 +41,7 @@ def command(
         bool, typer.Option("--words", help="Merge sub-words into words (by their sum).")
     ] = False,
     limit: Annotated[int, typer.Option(help="Explain at most so many texts of a file.")] = 20,
-    probability: Annotated[
-        bool, typer.Option("--probability", help="Explain the class's probability instead of its logit.")
-    ] = False,
+    space: SpaceName = None,
     windows: Annotated[
         bool,
         typer.Option(
@@ -71,9 +77,11 @@ def command(
     from rashomon.data.texts import as_examples
     from rashomon.experiments.testimony import Testimony, answerable, background, warnings_of
     from rashomon.explainers import DEFAULT_METHODS, explain, make_explainer
+    from rashomon.explainers.request import output_space
     from rashomon.explainers.windows import explain_windows
     from rashomon.training.train import default_training
 
+    explained = output_space(space or "logit")
     context = store.context()
     chosen = list(method_names(methods))
     for name in chosen:
@@ -91,7 +99,7 @@ def command(
         examples,
         chosen,
         seed=subject.seeds[0],
-        space="probability" if probability else "logit",
+        space=explained,
         background=background(dataset, subject.seeds[0]) if dataset else (),
     )
     if dataset is not None and subject.checkpoint is None:

@@ -34,6 +34,14 @@ Methods = Annotated[
         "See `rashomon list explainers`."
     ),
 ]
+SpaceName = Annotated[
+    str | None,
+    typer.Option(
+        "--space",
+        help="What of a class is explained: its logit, its probability, or its centred logit, which is what it "
+        "lies above the mean over all classes. (default: logit)",
+    ),
+]
 
 
 @dataclass(frozen=True)

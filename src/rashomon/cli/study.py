@@ -19,6 +19,7 @@ from rashomon.cli.options import (
     Methods,
     ModelOptions,
     OutputOptions,
+    SpaceName,
     StoreOptions,
     check_file,
     method_names,
@@ -57,6 +58,7 @@ def command(
     methods: Methods = "",
     instances: Annotated[int | None, typer.Option(help="How many texts are explained.")] = None,
     split: Annotated[str | None, typer.Option(help="Which split they are drawn from.")] = None,
+    space: SpaceName = None,
     seeds: Annotated[
         int | None,
         typer.Option(
@@ -100,6 +102,7 @@ def command(
         from rashomon.runs.folders import check_folder
 
         check_folder(out, "report")
+    from rashomon.explainers.request import output_space
     from rashomon.papers import with_published
     from rashomon.studies import studies
 
@@ -108,6 +111,7 @@ def command(
     asked: dict[str, Any] = {
         "instances": instances,
         "split": split,
+        "space": space and output_space(space),
         "stored": explanations and str(explanations),
     }
     if methods:

@@ -44,6 +44,7 @@ def sampled_again(
             testimony.examples,
             noisy,
             seed=testimony.seed + SHIFT,
+            space=testimony.space,
             background=testimony.behind,
         )
         for method in asked:

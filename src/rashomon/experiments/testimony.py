@@ -21,6 +21,7 @@ from rashomon.explainers.record import UNKNOWN
 from rashomon.measures.base import Ragged
 from rashomon.models.base import Model
 from rashomon.models.label_names import in_model_labels
+from rashomon.models.tasks import Space
 from rashomon.training.run import Trained
 
 # The methods of the agreement paper; those that a model cannot answer are left out and named in a warning.
@@ -48,6 +49,7 @@ class Ask:
     methods: tuple[str, ...] = METHODS
     instances: int = 500
     split: str = "test"
+    space: Space = "logit"  # of the number that is explained
     stored: str | None = None  # explanations made earlier or elsewhere (a Parquet file), instead of a model
     beside: str | None = None  # such explanations, by further methods, beside those of the model
 
@@ -62,6 +64,7 @@ class Testimony:
     explanations: Explanations
     notes: tuple[str, ...] = ()  # which method or text is missing and why, how labels were read
     behind: tuple[Example, ...] = ()  # training examples that references were drawn from
+    space: Space = "logit"  # of the number that was explained
     further: tuple[str, ...] = ()  # methods that cannot be asked again, because they were heard elsewhere
 
     def scores(self, magnitude: bool = True) -> dict[str, Ragged]:
@@ -114,8 +117,10 @@ def _testimony(
     if not methods:
         raise DoesNotFit(f"No method can explain this model: {'; '.join(left_out)}.")
     behind = background(data, seed)
-    explanations = context.explanations(trained.model, examples, methods, seed=seed, background=behind)
-    own = Testimony(seed, trained.model, examples, explanations, (*notes, *left_out), behind)
+    explanations = context.explanations(
+        trained.model, examples, methods, seed=seed, space=ask.space, background=behind
+    )
+    own = Testimony(seed, trained.model, examples, explanations, (*notes, *left_out), behind, ask.space)
     return own if further is None else _joined(own, further)
 
 

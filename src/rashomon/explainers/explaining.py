@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rashomon.data.batches import Encoding
 from rashomon.data.example import Example
 from rashomon.data.texts import Texts, as_examples
+from rashomon.errors import DoesNotFit
 from rashomon.explainers.base import Explainer, Floats, Job, Scores
 from rashomon.explainers.collection import Explanations
 from rashomon.explainers.engine import Engine
@@ -21,10 +22,10 @@ from rashomon.explainers.request import (
     Method,
     Target,
     check_count,
-    check_space,
     check_targets,
     chosen_explainers,
     chosen_targets,
+    space_refusal,
 )
 from rashomon.models.base import Model
 from rashomon.models.given import require_model
@@ -65,7 +66,8 @@ def explain(
             texts, or a frame with a column ``text`` (and ``text_pair``).
         methods: names with settings such as ``"lime(samples=500)"``, explainers, or their classes; one or many.
         seed: of the methods that draw at random.
-        space: what is explained, the ``logit`` or the ``probability`` of a class.
+        space: what is explained: the ``logit`` of a class, its ``probability``, or its ``centred`` logit, which is what
+            it lies above the mean over all classes, since what raises them all moves no probability.
         targets: the classes to explain, by number or name, one for each example or one for all; of spans the
             first and the last token. By default what the model predicts.
         background: training examples, for the methods that average over references.
@@ -76,7 +78,8 @@ def explain(
     """
     require_model(model)
     asked = chosen_explainers(model, methods)
-    check_space(space, model)
+    if reason := space_refusal(model, space):
+        raise DoesNotFit(reason)
     check_count("A seed", seed, 0)
     check_count("A token budget", token_budget, 1)
     given = as_examples(examples)

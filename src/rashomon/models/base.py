@@ -103,6 +103,10 @@ class Model(nn.Module, ABC):
         """What weight decay leaves alone: in the papers the attention."""
         return self.attention_parameters()
 
+    def word_vectors(self) -> Tensor | None:
+        """The embeddings of the words it knows ``[V, D]``, where words are what it reads; else None."""
+        return None
+
     def sides(self, batch: Batch) -> Tensor:
         """``[S, B, T]``: the tokens that share one distribution of attention. Of models with ``"reweighting"``."""
         raise NotImplementedError

@@ -25,7 +25,7 @@ from rashomon.measures.answers import exact_match, token_f1
 from rashomon.measures.classification import accuracy, f1, roc_auc
 from rashomon.registry import Registry
 
-Space = Literal["logit", "probability"]
+Space = Literal["logit", "probability", "centred"]  # centred: the logit above the mean over the classes
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -45,6 +45,7 @@ class Task(ABC):
     right_figures: ClassVar[tuple[str, ...]]  # those that single answers have
     per_token: ClassVar[bool]  # whether a model's logits have a row for each token
     keeps_positions: ClassVar[bool]  # whether tokens must be masked rather than taken out
+    spaces: ClassVar[tuple[Space, ...]]  # in which the explained number can be had
 
     @abstractmethod
     def check_example(self, example: Example) -> None:
@@ -104,6 +105,7 @@ class Classification(Task):
     right_figures: ClassVar[tuple[str, ...]] = ("accuracy",)
     per_token: ClassVar[bool] = False
     keeps_positions: ClassVar[bool] = False
+    spaces: ClassVar[tuple[Space, ...]] = ("logit", "probability", "centred")
 
     def check_example(self, example: Example) -> None:
         if example.answers is not None:
@@ -129,7 +131,9 @@ class Classification(Task):
         return logits.argmax(-1)
 
     def value(self, logits: Tensor, targets: Tensor, space: Space) -> Tensor:
-        outputs = logits if space == "logit" else logits.softmax(-1)
+        outputs = logits.softmax(-1) if space == "probability" else logits
+        if space == "centred":  # what raises all classes alike moves no probability
+            outputs = logits - logits.mean(-1, keepdim=True)
         return outputs.gather(1, targets[:, None])[:, 0]
 
     def probabilities(self, logits: Floats, target: Ints) -> tuple[float, ...]:
@@ -151,6 +155,8 @@ class SpanPrediction(Task):
     right_figures: ClassVar[tuple[str, ...]] = ("exact-match", "f1")
     per_token: ClassVar[bool] = True
     keeps_positions: ClassVar[bool] = True
+    # Its classes are the places of a text, and a mean over them would compare texts of different lengths.
+    spaces: ClassVar[tuple[Space, ...]] = ("logit", "probability")
 
     def check_example(self, example: Example) -> None:
         if not example.is_pair:

@@ -4,13 +4,14 @@ Magnitudes of the scores over content tokens are correlated for every pair of me
 are left out; sign agreement alone looks at signed scores, and only between methods whose sign means something.
 
 A method is judged by its agreement with the others, beside how well it agrees with itself when it is asked again: no
-method can be expected to agree with another one better than with itself.
+method can be expected to agree with another one better than with itself. Beside attention's agreement stands how even
+its weights are: of nearly equal weights the order, and so the agreement, says little.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import ClassVar
 
@@ -24,6 +25,7 @@ from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions, Matrix, Plot, Series
 from rashomon.experiments.judging import counted, too_few
 from rashomon.experiments.repeats import REPEATED, SAMPLING, on_fewer_texts, sampled_again
+from rashomon.experiments.sharpness import nearly_uniform, sharpness, sharpness_rows, vector_spread
 from rashomon.experiments.summaries import (
     FLOOR,
     Row,
@@ -103,18 +105,22 @@ class Agreement(ExplanationStudy):
         if len(methods) < 2:
             raise DoesNotFit(ONE_METHOD)
         instances = pd.concat([agreement_table(t, self.measures) for t in heard], ignore_index=True)
-        summary = summarise_pairs(instances)
+        pairs = summarise_pairs(instances)
+        entropies, vectors = sharpness(heard, methods), vector_spread(heard)
+        summary = pd.concat([sharpness_rows(entropies, vectors), pairs], ignore_index=True)
         main = headline(HEADLINE, self.measures)
         return self.finding(
-            _verdict(summary, methods, main),
+            " ".join([_verdict(pairs, methods, main), *_sharpness_words(entropies, vectors)]),
             {"summary": summary, "instances": instances},
             figures=(
-                _matrix(summary, methods, self.measures),
+                _matrix(pairs, methods, self.measures),
                 _distributions(instances, methods, main),
                 _by_length(instances, methods, main),
             ),
             warnings=warnings_of(heard),
-            judgements=_judgements(context, heard, methods, instances) if HEADLINE in self.measures else (),
+            judgements=_judgements(context, heard, methods, instances, nearly_uniform(entropies))
+            if HEADLINE in self.measures
+            else (),
         )
 
 
@@ -198,11 +204,17 @@ def agreement(
 
 
 def _judgements(
-    context: Context, heard: Sequence[Testimony], methods: Sequence[str], instances: pd.DataFrame
+    context: Context,
+    heard: Sequence[Testimony],
+    methods: Sequence[str],
+    instances: pd.DataFrame,
+    flat: Sequence[str],
 ) -> tuple[Judgement, ...]:
     repeats = _repeats(context, heard, methods)
     taus = _values(instances, HEADLINE)
-    return tuple(judge(method, taus, repeats.get(method), len(methods)) for method in methods)
+    judged = [judge(method, taus, repeats.get(method), len(methods)) for method in methods]
+    even = ", its weights being nearly equal"
+    return tuple(replace(one, words=one.words + even * (one.method in flat)) for one in judged)
 
 
 def _repeats(context: Context, heard: Sequence[Testimony], methods: Sequence[str]) -> dict[str, Row]:
@@ -268,6 +280,20 @@ def _verdict(summary: pd.DataFrame, methods: Sequence[str], measure: str) -> str
         f"{said}, from {worst['first']} and {worst['second']} at {with_interval(worst)} "
         f"to {best['first']} and {best['second']} at {with_interval(best)}."
     )
+
+
+def _sharpness_words(entropies: Mapping[str, Row], vectors: Row | None) -> list[str]:
+    """How even the weights of each attention are, a sentence each; the first one says how large word vectors are."""
+    flat = nearly_uniform(entropies)
+    size = f", with word vectors of standard deviation {decimal(vectors['mean'])}" if vectors else ""
+    said: list[str] = []
+    for method, row in entropies.items():
+        share = f"{with_interval(row)} of the largest possible entropy{'' if said else size}"
+        if method in flat:
+            said.append(f"{capitalised(method)} is nearly uniform ({share}): its ranking is close to noise.")
+        else:
+            said.append(f"The weights of {method} have {share}.")
+    return said
 
 
 def _named(measure: str) -> str:

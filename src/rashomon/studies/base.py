@@ -26,10 +26,12 @@ from rashomon.experiments.judging import Rating
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.testimony import METHODS, Ask, about_stored, answerable
 from rashomon.experiments.trials import LEARNED
+from rashomon.explainers.request import space_refusal
 from rashomon.models.base import Model
 from rashomon.models.build import is_pretrained
 from rashomon.models.model_spec import ModelSpec
 from rashomon.models.seeding import check_seeds
+from rashomon.models.tasks import Space
 from rashomon.registry import Registry
 from rashomon.runs.specifications import to_plain
 from rashomon.training.settings import TrainingSpec
@@ -206,6 +208,7 @@ class ExplanationStudy(Study):
     methods: tuple[str, ...] = METHODS  # whose explanations are studied (`rashomon list explainers`)
     instances: int = 500  # how many texts are explained
     split: str = "test"  # which split they are drawn from
+    space: Space = "logit"  # what of a class is explained: its logit, its probability or its centred logit
     stored: str | None = None  # explanations made earlier or elsewhere (a Parquet file), instead of a model
     beside: str | None = None  # such explanations by further methods, beside those of the model
 
@@ -220,11 +223,14 @@ class ExplanationStudy(Study):
 
     @property
     def ask(self) -> Ask:
-        return Ask(self.subject, self.methods, self.instances, self.split, self.stored, self.beside)
+        asked = (getattr(self, f.name) for f in fields(Ask))
+        return Ask(*asked)
 
     def fits(self, model: Model, data: Dataset) -> str | None:
         methods, left_out = answerable(self.methods, model)
-        return None if methods else f"No method can explain this model: {'; '.join(left_out)}."
+        if not methods:
+            return f"No method can explain this model: {'; '.join(left_out)}."
+        return space_refusal(model, self.space)
 
     def check_fit(self, context: Context) -> None:
         """Stored explanations are there already."""
@@ -251,7 +257,7 @@ class ExplanationStudy(Study):
             return settings
         subject = settings.pop("subject")
         assert isinstance(subject, dict)
-        del settings["split"]
+        del settings["split"], settings["space"]
         if self.methods == METHODS:
             del settings["methods"]
         used = {name: subject[name] for name in self.beside_stored if name in subject}

@@ -8,7 +8,7 @@ and reading it as an explanation has little to stand on (papers *not-not* and *d
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np

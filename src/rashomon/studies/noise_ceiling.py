@@ -100,7 +100,12 @@ class NoiseCeiling(ExplanationStudy):
         for testimony, trained in zip(first, others, strict=True):
             methods = testimony.explanations.methods
             other = context.explanations(
-                trained.model, testimony.examples, methods, seed=testimony.seed, background=testimony.behind
+                trained.model,
+                testimony.examples,
+                methods,
+                seed=testimony.seed,
+                space=testimony.space,
+                background=testimony.behind,
             )
             parts += _same_class(testimony.seed, testimony.explanations, other, notes, self._measured)
         return parts

@@ -22,7 +22,7 @@ class TrainingSpec:
     batch_size: int = setting(32, "Examples in a batch.")
     learning_rate: float = setting(1e-3, "Learning rate.")
     weight_decay: float = setting(
-        1e-5, "Weight decay (never on the attention, nor on word vectors from a file)."
+        1e-5, "Weight decay (never on the attention; on word vectors from a file see --decay-embeddings)."
     )
     optimizer: Optimizer = setting("amsgrad", "What descends the loss.")
     clip: float | None = setting(None, "Largest gradient norm; none leaves gradients as they are.")

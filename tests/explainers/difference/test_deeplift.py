@@ -15,7 +15,7 @@ from tests.explainers.conftest import FAMILIES, Families, Jobs
 from tests.models.tiny import PAIRS, SINGLES, dataset
 
 
-@pytest.mark.parametrize("space", ["logit", "probability"])
+@pytest.mark.parametrize("space", ["logit", "probability", "centred"])
 @pytest.mark.parametrize("reference", ["pad", "zero", "mask"])
 @pytest.mark.parametrize("pair", [False, True], ids=["single", "pair"])
 @pytest.mark.parametrize("name", FAMILIES)
