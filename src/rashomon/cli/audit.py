@@ -47,7 +47,7 @@ def command(
     check_folder(out, "report")
     if instances < 1:
         raise UserError(f"--instances must be at least 1, not {instances}.")
-    from rashomon.audits import AuditSettings, run_audit
+    from rashomon.audits import AuditSettings, cautions_in, run_audit
     from rashomon.audits.auditing import check_names
     from rashomon.experiments.testimony import METHODS
     from rashomon.report import save_report
@@ -65,7 +65,8 @@ def command(
     files = save_report(audit, out)
     printer.plain(audit.summary)
     printer.table("Verdicts", ["method", "in a sentence"], [(v.method, v.sentence) for v in audit.verdicts])
-    printer.warnings(audit.warnings)
+    warnings = [*audit.warnings, *(str(caution) for caution, _ in cautions_in(audit))]
+    printer.warnings(warnings)
     printer.plain(f"The report is in {files.report.resolve()}")
     printer.document(
         {
@@ -73,7 +74,7 @@ def command(
             "summary": audit.summary,
             "verdicts": {v.method: v.sentence for v in audit.verdicts},
             "findings": {f.study: f.verdict for f in audit.findings},
-            "warnings": list(audit.warnings),
+            "warnings": warnings,
         }
     )
 

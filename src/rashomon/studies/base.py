@@ -21,7 +21,8 @@ from rashomon.drawing.notebook import finding_html
 from rashomon.drawing.tables import figure_first, table_text
 from rashomon.errors import DoesNotFit
 from rashomon.experiments.abilities import able_model
-from rashomon.experiments.figures import Figure
+from rashomon.experiments.cautions import Caution
+from rashomon.experiments.figures import Figure, Gauge
 from rashomon.experiments.judging import Rating
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.testimony import METHODS, Ask, about_stored, answerable
@@ -47,13 +48,14 @@ LAST = 1000  # the place of a study that does not say where it stands among the 
 
 @dataclass(frozen=True)
 class Judgement:
-    """One aspect of one method, in a few words and a number."""
+    """One aspect of one method, in a few words and a number; ``gauges`` are what it rests on, to be drawn."""
 
     method: str
     aspect: str  # "agreement", "stability", "faithfulness", "truth", "cost", or one of a study's own
     rating: Rating  # never shown by colour alone
     words: str  # "agrees with the others about as well as with itself"
     number: str  # "tau 0.42 [0.38, 0.46] (n = 100) with the others"
+    gauges: tuple[Gauge, ...] = ()
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,7 +69,8 @@ class Finding:
         configuration: every setting that led to it, in plain types.
         tables: pandas frames; ``summary`` comes first, with n, spread, interval and undefined counts.
         figures: figures as data.
-        warnings: what to be wary of.
+        warnings: what to be wary of in this study.
+        cautions: what to be wary of in the methods' explanations, whichever study looks at them.
     """
 
     study: str
@@ -79,6 +82,7 @@ class Finding:
     ]  # "summary" comes first and has n, spread, interval and undefined counts
     figures: tuple[Figure, ...] = ()
     warnings: tuple[str, ...] = ()
+    cautions: tuple[Caution, ...] = ()
     judgements: tuple[Judgement, ...] = ()  # of methods, by the study's own thresholds
     title: str = ""
     chapter: str | None = None
@@ -92,17 +96,22 @@ class Finding:
         """The table that the verdict rests on."""
         return self.tables["summary"]
 
+    @property
+    def all_warnings(self) -> tuple[str, ...]:
+        """Everything to be wary of, for a finding that is shown alone."""
+        return (*self.warnings, *map(str, self.cautions))
+
     def __repr__(self) -> str:
         return f"Finding({self.study}: {self.verdict})"
 
     def __str__(self) -> str:
         table = [table_text(self.tables["summary"])] if "summary" in self.tables else []
-        notes = [f"note: {warning}" for warning in self.warnings]
+        notes = [f"note: {warning}" for warning in self.all_warnings]
         return "\n".join([self.question, self.verdict, "", *table, *notes])
 
     def _repr_html_(self) -> str:
         summary = self.tables.get("summary")
-        return finding_html(self.question, self.verdict, summary, self.figures, self.warnings)
+        return finding_html(self.question, self.verdict, summary, self.figures, self.all_warnings)
 
 
 @dataclass(frozen=True)
@@ -176,6 +185,7 @@ class Study(ABC):
         *,
         figures: tuple[Figure, ...] = (),
         warnings: tuple[str, ...] = (),
+        cautions: tuple[Caution, ...] = (),
         judgements: tuple[Judgement, ...] = (),
     ) -> Finding:
         """The study's answer, with what every finding says of its study."""
@@ -187,6 +197,7 @@ class Study(ABC):
             tables=tables,
             figures=figures,
             warnings=warnings,
+            cautions=cautions,
             judgements=judgements,
             title=self.title,
             chapter=self.chapter,
