@@ -53,6 +53,13 @@ def test_p_values(p: float, text: str) -> None:
     assert p_value(p) == text
 
 
+@pytest.mark.parametrize(
+    ("end", "text"), [(0.0, "0"), (1.0, "1"), (-0.2, "−.2"), (0.001, ".001"), (10.0, "10"), (-0.0, "0")]
+)
+def test_ends_of_scales(end: float, text: str) -> None:
+    assert wording.brief(end) == text
+
+
 def test_what_an_interval_is_called() -> None:
     assert wording.interval_column(["95 %", "95 %", "none"]) == "mean [95 %]"
     assert wording.interval_column(["range", "none"]) == "mean (range)"

@@ -84,6 +84,12 @@ def number(value: Any, digits: int = 2) -> str:
     return f"−{_bare(text)}" if value < 0 and size else _bare(text)
 
 
+def brief(value: float) -> str:
+    """The end of a scale: ``0``, ``1``, ``−.2``, ``.001``."""
+    size = f"{abs(value):.2g}"
+    return f"−{_bare(size)}" if value < 0 and float(size) else _bare(size)
+
+
 def cell(value: Any, column: str = "") -> str:
     """Anything that may stand in a table of the page."""
     if _is_truth(value):

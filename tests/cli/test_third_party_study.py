@@ -107,7 +107,7 @@ def test_the_audit_and_its_report_have_it(context: Context) -> None:
     page = render(audit)
     assert "Time to read</h3>" in page
     assert "For people</h2>" in page
-    assert '<th role="columnheader" scope="col">Patience</th>' in page
+    assert '<th role="columnheader" scope="col"><span class="title">Patience</span>' in page
     left_out = run_audit(context, AuditSettings(subject, methods, 6, without=(*FEW, "reading-time")))
     assert [finding.study for finding in left_out.findings] == ["erasure"]
     assert "reading-time was left out as asked." in left_out.warnings

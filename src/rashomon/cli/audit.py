@@ -67,7 +67,7 @@ def command(
         raise UserError(f"--instances must be at least 1, not {instances}.")
     if explanations is not None:
         check_file(explanations, "--explanations")
-    from rashomon.audits import AuditSettings, run_audit
+    from rashomon.audits import AuditSettings, cautions_in, run_audit
     from rashomon.audits.auditing import check_names
     from rashomon.experiments.testimony import METHODS
     from rashomon.report import save_report
@@ -88,7 +88,8 @@ def command(
     _say_how_good(audit.findings, printer)
     printer.plain(audit.summary)
     printer.table("Verdicts", ["method", "in a sentence"], [(v.method, v.sentence) for v in audit.verdicts])
-    printer.warnings(audit.warnings)
+    warnings = [*audit.warnings, *(str(caution) for caution, _ in cautions_in(audit))]
+    printer.warnings(warnings)
     printer.plain(f"The report is in {files.report.resolve()}")
     printer.document(
         {
@@ -97,7 +98,7 @@ def command(
             "verdicts": {v.method: v.sentence for v in audit.verdicts},
             "model": {f.study: f.verdict for f in audit.findings}.get(Performance.name),
             "findings": {f.study: f.verdict for f in audit.findings},
-            "warnings": list(audit.warnings),
+            "warnings": warnings,
         }
     )
 

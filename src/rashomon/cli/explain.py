@@ -75,7 +75,8 @@ def command(
     if out is not None:
         _check_format(out)
     from rashomon.data.texts import as_examples
-    from rashomon.experiments.testimony import Testimony, answerable, background, warnings_of
+    from rashomon.experiments.cautions import cautions_of
+    from rashomon.experiments.testimony import answerable, background
     from rashomon.explainers import DEFAULT_METHODS, explain, make_explainer
     from rashomon.explainers.request import output_space
     from rashomon.explainers.windows import explain_windows
@@ -115,9 +116,7 @@ def command(
             printer.say(to_rich(group))
         printer.say(legend())
     notes = dataset.notes if dataset is not None else ()
-    printer.warnings(
-        [*notes, *warnings_of([Testimony(subject.seeds[0], trained, tuple(examples), explanations)])]
-    )
+    printer.warnings([*notes, *map(str, cautions_of(explanations))])
     printer.document([item.to_dict() for item in shown])
 
 

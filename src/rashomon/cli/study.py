@@ -126,7 +126,7 @@ def command(
     summary = _compact(finding.tables["summary"])
     rows = summary.head(MOST_ROWS).itertuples(index=False)
     printer.table(finding.question, list(summary.columns), rows, keep=_figure_column(summary) + 1)
-    printer.warnings(finding.warnings)
+    printer.warnings(finding.all_warnings)
     _document(finding, printer)
 
 
@@ -275,7 +275,7 @@ def _document(finding: Finding, printer: Printer) -> None:
             "verdict": finding.verdict,
             "judgements": plain(finding.judgements),
             "summary": plain(finding.tables["summary"].to_dict("records")),
-            "warnings": list(finding.warnings),
+            "warnings": list(finding.all_warnings),
             "configuration": plain(finding.configuration),
         }
     )

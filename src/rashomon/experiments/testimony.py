@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -13,6 +12,7 @@ import numpy as np
 
 from rashomon.data import Dataset, Example
 from rashomon.errors import DoesNotFit, UserError
+from rashomon.experiments.cautions import Caution, cautions_of
 from rashomon.experiments.context import Context
 from rashomon.experiments.further_methods import Further, further_methods
 from rashomon.experiments.subject import Subject
@@ -257,16 +257,14 @@ def answerable(methods: Sequence[str], model: Model) -> tuple[list[str], list[st
     return kept, left_out
 
 
-def warnings_of(heard: Sequence[Testimony]) -> tuple[str, ...]:
-    """Every distinct warning, with the number of explanations that carry it."""
-    explanations: list[Explanation] = [item for testimony in heard for item in testimony.explanations]
-    total = Counter(item.method for item in explanations)
-    # Numbers differ from text to text; one line a kind of warning is what a reader can use.
-    kinds = Counter(
-        (item.method, re.sub(r"\d+", "#", warning)) for item in explanations for warning in item.warnings
-    )
-    lines = [f"{method}: {kind} ({n} of {total[method]} texts)" for (method, kind), n in kinds.items()]
-    return (*_distinct(note for testimony in heard for note in testimony.notes), *lines)
+def notes_of(heard: Sequence[Testimony]) -> tuple[str, ...]:
+    """What is missing and how labels were read, each thing once."""
+    return tuple(_distinct(note for testimony in heard for note in testimony.notes))
+
+
+def cautions_about(heard: Sequence[Testimony]) -> tuple[Caution, ...]:
+    """What the explanations themselves warn of."""
+    return cautions_of(item for testimony in heard for item in testimony.explanations)
 
 
 def is_signed(method: str) -> bool:

@@ -23,7 +23,7 @@ from rashomon.drawing.tables import SummaryTable, figure_first
 from rashomon.errors import DoesNotFit, UserError
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions, Matrix, Plot, Series
-from rashomon.experiments.judging import counted, too_few
+from rashomon.experiments.judging import Rating, counted, gauge, too_few
 from rashomon.experiments.repeats import REPEATED, SAMPLING, on_fewer_texts, sampled_again
 from rashomon.experiments.sharpness import nearly_uniform, sharpness, sharpness_rows, vector_spread
 from rashomon.experiments.summaries import (
@@ -38,11 +38,12 @@ from rashomon.experiments.summaries import (
 from rashomon.experiments.testimony import (
     Testimony,
     answerable,
+    cautions_about,
     from_stored,
     hear,
     is_signed,
+    notes_of,
     samples,
-    warnings_of,
 )
 from rashomon.explainers import Explanations, find_explainer
 from rashomon.measures import measures
@@ -62,6 +63,7 @@ ONE_QUANTITY = {
     "lime": "the weights of a linear model of removed tokens",
     "kernel-shap": "the weights of a linear model of removed tokens",
 }
+UNTOLD = "was compared on too few texts to tell"
 ONE_METHOD = "Agreement needs at least two methods that can explain the model."
 MEASURES = (
     "kendall",
@@ -117,7 +119,8 @@ class Agreement(ExplanationStudy):
                 _distributions(instances, methods, main),
                 _by_length(instances, methods, main),
             ),
-            warnings=warnings_of(heard),
+            warnings=notes_of(heard),
+            cautions=cautions_about(heard),
             judgements=_judgements(context, heard, methods, instances, nearly_uniform(entropies))
             if HEADLINE in self.measures
             else (),
@@ -211,10 +214,21 @@ def _judgements(
     flat: Sequence[str],
 ) -> tuple[Judgement, ...]:
     repeats = _repeats(context, heard, methods)
-    taus = _values(instances, HEADLINE)
-    judged = [judge(method, taus, repeats.get(method), len(methods)) for method in methods]
+    taus, floors = _values(instances, HEADLINE), _with_chance(instances)
+    judged = [
+        judge(method, taus, repeats.get(method), len(methods), floors.get(method)) for method in methods
+    ]
     even = ", its weights being nearly equal"
     return tuple(replace(one, words=one.words + even * (one.method in flat)) for one in judged)
+
+
+def _with_chance(instances: pd.DataFrame) -> dict[str, float]:
+    """Each method's mean tau with the random order, where that was asked."""
+    own = instances[instances["measure"] == HEADLINE]
+    random = own[(own["first"] == FLOOR) | (own["second"] == FLOOR)]
+    method = random["first"].where(random["first"] != FLOOR, random["second"])
+    means = random.groupby(method)["value"].mean().dropna()
+    return {str(name): float(mean) for name, mean in means.items()}
 
 
 def _repeats(context: Context, heard: Sequence[Testimony], methods: Sequence[str]) -> dict[str, Row]:
@@ -227,25 +241,31 @@ def _repeats(context: Context, heard: Sequence[Testimony], methods: Sequence[str
     return {row["method"]: row for row in rows}
 
 
-def judge(method: str, taus: pd.DataFrame, repeat: Row | None, methods: int) -> Judgement:
+def judge(
+    method: str, taus: pd.DataFrame, repeat: Row | None, methods: int, floor: float | None = None
+) -> Judgement:
     """One of so many methods, by its taus with the others and, if it samples, by its repetition."""
     row = with_others(method, taus)
     if row is None:
         return Judgement(method, "agreement", "unknown", "cannot be compared", "undefined")
-    figures, mean = f"tau {counted(row)} with the others", row["mean"]
-    if too_few(row, methods):
-        return Judgement(method, "agreement", "unknown", "was compared on too few texts to tell", figures)
-    ceiling = float("nan")
+    figures, ceiling = f"tau {counted(row)} with the others", None
     if not samples(method):
         ceiling, figures = 1.0, f"{figures}, 1.00 with itself, being deterministic"
     elif repeat is not None and not too_few(repeat, methods):
-        ceiling, figures = repeat["mean"], f"{figures}, {counted(repeat)} with itself under {SAMPLING}"
-    if ceiling >= SOME_AGREEMENT and mean >= CLOSE_TO_CEILING * ceiling:
-        words = "agrees with the others about as well as with itself"
-        return Judgement(method, "agreement", "good", words, figures)
+        ceiling, figures = float(repeat["mean"]), f"{figures}, {counted(repeat)} with itself under {SAMPLING}"
+    known = not too_few(row, methods)
+    rating, words = _agrees(row["mean"], ceiling) if known else ("unknown", UNTOLD)
+    drawn = gauge(_named(HEADLINE), row, floor, ceiling)
+    return Judgement(method, "agreement", rating, words, figures, (drawn,))
+
+
+def _agrees(mean: float, ceiling: float | None) -> tuple[Rating, str]:
+    """By the share of a method's agreement with itself that it reaches with others."""
+    if ceiling is not None and ceiling >= SOME_AGREEMENT and mean >= CLOSE_TO_CEILING * ceiling:
+        return "good", "agrees with the others about as well as with itself"
     if mean >= SOME_AGREEMENT:
-        return Judgement(method, "agreement", "mixed", "partly agrees with the others", figures)
-    return Judgement(method, "agreement", "poor", "tells another story than the others", figures)
+        return "mixed", "partly agrees with the others"
+    return "poor", "tells another story than the others"
 
 
 def with_others(method: str, taus: pd.DataFrame) -> Row | None:

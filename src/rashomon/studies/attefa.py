@@ -44,7 +44,7 @@ from rashomon.experiments.attefa_tables import (
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions
 from rashomon.experiments.instance_search import IN_AUDITS, Search
-from rashomon.experiments.judging import Rating
+from rashomon.experiments.judging import Rating, gauge
 from rashomon.experiments.subject import DatasetSpec, Subject
 from rashomon.experiments.testimony import Ask
 from rashomon.experiments.trials import SelectionSplit, Trial, prepare, selecting
@@ -328,7 +328,10 @@ def _judgements(summary: pd.DataFrame) -> tuple[Judgement, ...]:
     score, jsd = _bound(row)
     figure = f"AtteFa at most {decimal(score)} at JSD {decimal(jsd)}, {with_interval(row)} by adversaries"
     rating = _rating(row)
-    return (Judgement("attention", "exclusiveness", rating, words[rating], figure),)
+    # An interval is of the adversaries' mean; what beats that mean is one number.
+    alone = {"mean": score, "low": float("nan"), "high": float("nan")}
+    drawn = gauge("AtteFa", row if score == row["mean"] else alone)
+    return (Judgement("attention", "exclusiveness", rating, words[rating], figure, (drawn,)),)
 
 
 def _figure(seeds: pd.DataFrame) -> Distributions:

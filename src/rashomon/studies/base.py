@@ -21,7 +21,8 @@ from rashomon.drawing.notebook import finding_html
 from rashomon.drawing.tables import figure_first, table_text
 from rashomon.errors import DoesNotFit
 from rashomon.experiments.abilities import able_model
-from rashomon.experiments.figures import Figure
+from rashomon.experiments.cautions import Caution
+from rashomon.experiments.figures import Figure, Gauge
 from rashomon.experiments.judging import Rating
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.testimony import METHODS, Ask, about_stored, answerable
@@ -43,19 +44,22 @@ if TYPE_CHECKING:
     from rashomon.experiments.context import Context
 
 ON_TRIAL = "Attention on trial"  # the chapter of the studies that ask whether attention can be moved
-AUDITED_GAIN = 0.01  # an adversary of an audit stops when an epoch brings less; the full protocols go on for hours
+AUDITED_GAIN = (
+    0.01  # an adversary of an audit stops when an epoch brings less; the full protocols go on for hours
+)
 LAST = 1000  # the place of a study that does not say where it stands among the others
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """One aspect of one method, in a few words and a number."""
+    """One aspect of one method, in a few words and a number; ``gauges`` are what it rests on, to be drawn."""
 
     method: str
     aspect: str  # "agreement", "stability", "faithfulness", "truth", "cost", or one of a study's own
     rating: Rating  # never shown by colour alone
     words: str  # "agrees with the others about as well as with itself"
     number: str  # "tau 0.42 [0.38, 0.46] (n = 100) with the others"
+    gauges: tuple[Gauge, ...] = ()
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,7 +73,8 @@ class Finding:
         configuration: every setting that led to it, in plain types.
         tables: pandas frames; ``summary`` comes first, with n, spread, interval and undefined counts.
         figures: figures as data.
-        warnings: what to be wary of.
+        warnings: what to be wary of in this study.
+        cautions: what to be wary of in the methods' explanations, whichever study looks at them.
     """
 
     study: str
@@ -81,6 +86,7 @@ class Finding:
     ]  # "summary" comes first and has n, spread, interval and undefined counts
     figures: tuple[Figure, ...] = ()
     warnings: tuple[str, ...] = ()
+    cautions: tuple[Caution, ...] = ()
     judgements: tuple[Judgement, ...] = ()  # of methods, by the study's own thresholds
     title: str = ""
     chapter: str | None = None
@@ -94,17 +100,22 @@ class Finding:
         """The table that the verdict rests on."""
         return self.tables["summary"]
 
+    @property
+    def all_warnings(self) -> tuple[str, ...]:
+        """Everything to be wary of, for a finding that is shown alone."""
+        return (*self.warnings, *map(str, self.cautions))
+
     def __repr__(self) -> str:
         return f"Finding({self.study}: {self.verdict})"
 
     def __str__(self) -> str:
         table = [table_text(self.tables["summary"])] if "summary" in self.tables else []
-        notes = [f"note: {warning}" for warning in self.warnings]
+        notes = [f"note: {warning}" for warning in self.all_warnings]
         return "\n".join([self.question, self.verdict, "", *table, *notes])
 
     def _repr_html_(self) -> str:
         summary = self.tables.get("summary")
-        return finding_html(self.question, self.verdict, summary, self.figures, self.warnings)
+        return finding_html(self.question, self.verdict, summary, self.figures, self.all_warnings)
 
 
 @dataclass(frozen=True)
@@ -179,6 +190,7 @@ class Study(ABC):
         *,
         figures: tuple[Figure, ...] = (),
         warnings: tuple[str, ...] = (),
+        cautions: tuple[Caution, ...] = (),
         judgements: tuple[Judgement, ...] = (),
     ) -> Finding:
         """The study's answer, with what every finding says of its study."""
@@ -190,6 +202,7 @@ class Study(ABC):
             tables=tables,
             figures=figures,
             warnings=warnings,
+            cautions=cautions,
             judgements=judgements,
             title=self.title,
             chapter=self.chapter,

@@ -21,11 +21,11 @@ from rashomon.errors import DoesNotFit, UserError, unknown_name
 from rashomon.experiments.context import Context
 from rashomon.experiments.erasing import DOING, NOUNS, OPERATORS, erase
 from rashomon.experiments.familiarity import familiarity_table, unfamiliarity
-from rashomon.experiments.figures import Plot, Series
+from rashomon.experiments.figures import Gauge, Plot, Series
 from rashomon.experiments.further_methods import check_tokens, strangers
-from rashomon.experiments.judging import LEVEL, Rating, Ruling, against_chance
+from rashomon.experiments.judging import LEVEL, Rating, Ruling, against_chance, gauge
 from rashomon.experiments.summaries import FLOOR, Row, against_floor, ranked_rows
-from rashomon.experiments.testimony import Ask, Testimony, background, hear, warnings_of
+from rashomon.experiments.testimony import Ask, Testimony, background, cautions_about, hear, notes_of
 from rashomon.explainers import Explanations
 from rashomon.explainers.perturbed_rows import Perturbation
 from rashomon.measures.erasure import ERASER_FRACTIONS
@@ -85,7 +85,8 @@ class Erasure(ExplanationStudy):
                     "perturbation", sort=False
                 )
             ),
-            warnings=(*unknown, *warnings_of(heard)),
+            warnings=(*unknown, *notes_of(heard)),
+            cautions=cautions_about(heard),
             judgements=judgements(summary),
         )
 
@@ -160,10 +161,26 @@ def _with_model(context: Context, ask: Ask, testimony: Testimony, other_model: b
 
 def judgements(summary: pd.DataFrame) -> tuple[Judgement, ...]:
     """Every method but the controls, by what the prediction loses with its tokens under each operator."""
+    drawn = _gauges(summary)
     return tuple(
-        Judgement(method, "faithfulness", *_joined(of_method))
+        Judgement(method, "faithfulness", *_joined(of_method), tuple(drawn[method]))
         for method, of_method in _by_method(summary).items()
     )
+
+
+def _gauges(summary: pd.DataFrame) -> dict[str, list[Gauge]]:
+    """What each method's tokens cost the prediction under each operator, between a random order and the best method."""
+    gone = summary[summary["measure"] == "comprehensiveness"]
+    found: dict[str, list[Gauge]] = {}
+    for how, table in gone.groupby("perturbation", sort=False):
+        rows = ranked_rows(table)
+        floor = next((float(row["mean"]) for row in rows if row["method"] == FLOOR), None)
+        compared = [row for row in rows if row["method"] not in FLOORS]
+        for row in compared:
+            of_best = float(compared[-1]["mean"])
+            drawn = gauge("comprehensiveness", row, floor, of_best, NOUNS[str(how)])
+            found.setdefault(row["method"], []).append(drawn)
+    return found
 
 
 def _by_method(summary: pd.DataFrame) -> dict[str, dict[str, Ruling]]:

@@ -20,18 +20,19 @@ import pandas as pd
 
 from rashomon.errors import DoesNotFit, UserError
 from rashomon.experiments.context import Context
-from rashomon.experiments.figures import Distributions
-from rashomon.experiments.judging import Rating, counted, too_few
+from rashomon.experiments.figures import Distributions, Gauge
+from rashomon.experiments.judging import Rating, counted, gauge, too_few
 from rashomon.experiments.repeats import REPEATED, SAMPLING, on_fewer_texts, sampled_again, self_comparison
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.summaries import Row, check_measures, ranked_rows, spread_by_method, summarise_by
-from rashomon.experiments.testimony import Ask, Testimony, hear, samples, warnings_of
+from rashomon.experiments.testimony import Ask, Testimony, cautions_about, hear, notes_of, samples
 from rashomon.explainers import Explanations
 from rashomon.measures import measures
 from rashomon.studies.base import ExplanationStudy, Finding, Judgement, Study, studies
 from rashomon.wording import decimal, with_interval
 
 MODEL = "another model seed"
+VARIANTS = {SAMPLING: "sampled again", MODEL: "trained again"}
 MEASURES = ("kappa-top-5", "overlap-top-5", "weighted-tau", "pearson", "kendall")
 HEADLINE = "kappa-top-5"
 STABLE, SHAKY = 0.7, 0.4  # about four of five tokens beyond chance, and about two
@@ -85,7 +86,8 @@ class NoiseCeiling(ExplanationStudy):
             _verdict(summary, self.headline),
             {"summary": summary, "instances": instances},
             figures=_figures(instances, self.headline),
-            warnings=(*notes, *warnings_of(first)),
+            warnings=(*notes, *notes_of(first)),
+            cautions=cautions_about(first),
             judgements=judgements(summary, self.headline),
         )
 
@@ -177,11 +179,13 @@ def _judgement(method: str, known: Mapping[str, Mapping[str, Row]], headline: st
     A method that does not sample repeats itself by definition, which is no test that it has passed.
     """
 
-    def judged(rating: Rating, words: str, figures: str) -> Judgement:
-        return Judgement(method, "stability", rating, words, figures)
-
     sampled = samples(method)
     varied = {against: rows for against, rows in known.items() if sampled or against == MODEL}
+    drawn = tuple(_gauge(rows[headline], headline, against) for against, rows in varied.items())
+
+    def judged(rating: Rating, words: str, figures: str) -> Judgement:
+        return Judgement(method, "stability", rating, words, figures, drawn)
+
     said = [_number(rows, headline, against) for against, rows in varied.items()]
     figures = "; ".join(said if sampled else ["deterministic", *said])
     found = {a: rows[headline]["mean"] for a, rows in varied.items() if not too_few(rows[headline], methods)}
@@ -202,8 +206,14 @@ def _judgement(method: str, known: Mapping[str, Mapping[str, Row]], headline: st
         return judged("mixed", f"partly repeats itself, {_by(headline)}", figures)
     if elsewhere < SHAKY:
         return judged("mixed", f"changes when the model is trained again, {_by(headline)}", figures)
-    mostly = "is deterministic and mostly stands when the model is retrained"
+    mostly = "mostly stands when the model is retrained"
     return judged("good", f"{'repeats itself' if sampled else mostly}, {_by(headline)}", figures)
+
+
+def _gauge(row: Row, headline: str, against: str) -> Gauge:
+    """Between chance, which kappa counts as nothing, and perfect repetition."""
+    chance = 0.0 if headline.startswith("kappa") else None
+    return gauge(headline, row, chance, measures.get(headline).high, VARIANTS[against])
 
 
 def _same_weight(rows: Mapping[str, Row]) -> bool:
