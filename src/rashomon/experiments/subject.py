@@ -81,3 +81,7 @@ class Subject:
         if self.checkpoint == GIVEN:
             return "your model"
         return self.model.name if self.checkpoint is None else self.checkpoint
+
+
+DEMONSTRATION = Subject(model=ModelSpec(hidden=64), training=TrainingSpec(batch_size=64, learning_rate=3e-3))
+"""What is audited where nobody names a model or data: trained in seconds, and right about 99 of 100 reviews."""

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from rashomon.data import Dataset, Example
 from rashomon.errors import DoesNotFit, UserError
 from rashomon.experiments.cautions import Caution, cautions_of
-from rashomon.experiments.context import Context
+from rashomon.experiments.context import Context, Work
 from rashomon.experiments.further_methods import Further, further_methods
 from rashomon.experiments.subject import Subject
 from rashomon.explainers import Explanation, Explanations, find_explainer, make_explainer
@@ -22,7 +23,6 @@ from rashomon.measures.base import Ragged
 from rashomon.models.base import Model
 from rashomon.models.label_names import in_model_labels
 from rashomon.models.tasks import Space
-from rashomon.training.run import Trained
 
 # The methods of the agreement paper; those that a model cannot answer are left out and named in a warning.
 METHODS = (
@@ -36,6 +36,7 @@ METHODS = (
 )
 CONTROLS = ("random", "trivial")  # asked by whoever needs them
 BACKGROUND = 64  # training examples from which references are drawn
+SHIFT = 1000  # how far the second sampling seed lies from the first
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ class Testimony:
     explanations: Explanations
     notes: tuple[str, ...] = ()  # which method or text is missing and why, how labels were read
     behind: tuple[Example, ...] = ()  # training examples that references were drawn from
+    behind_again: tuple[Example, ...] = ()  # others, for who asks again
     space: Space = "logit"  # of the number that was explained
     further: tuple[str, ...] = ()  # methods that cannot be asked again, because they were heard elsewhere
 
@@ -86,12 +88,40 @@ def hear(context: Context, ask: Ask, extra: Sequence[str] = (), with_further: bo
         return [_at_most(testimony, ask.instances) for testimony in from_stored(explanations)]
     for method in ask.methods:
         make_explainer(method)  # what is wrong with a name is told before any work is done
-    data = context.dataset(ask.subject.dataset)
-    heard = []
-    for seed, trained in zip(ask.subject.seeds, context.models(ask.subject), strict=False):
-        testimony = _testimony(context, ask, data, seed, trained, extra)
-        heard.append(testimony if with_further else _without_further(testimony))
-    return heard
+    heard = [_answer(context, question) for question in questions(context, ask, extra)]
+    return heard if with_further else [_without_further(testimony) for testimony in heard]
+
+
+def hearing_work(context: Context, ask: Ask, extra: Sequence[str] = ()) -> list[Work]:
+    """What ``hear`` would have to do, for those who have other work to do beside it."""
+    if ask.stored is not None:
+        return []
+    return [
+        work for q in questions(context, ask, extra) for work in context.explanation_work(*q.asked, **q.how)
+    ]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of one model (one seed) about which texts."""
+
+    seed: int
+    model: Model
+    examples: tuple[Example, ...]
+    methods: tuple[str, ...]
+    space: Space
+    behind: tuple[Example, ...]
+    behind_again: tuple[Example, ...]
+    notes: tuple[str, ...]
+    further: Further | None
+
+    @property
+    def asked(self) -> tuple[Model, tuple[Example, ...], tuple[str, ...]]:
+        return self.model, self.examples, self.methods
+
+    @property
+    def how(self) -> dict[str, Any]:
+        return {"seed": self.seed, "space": self.space, "background": self.behind}
 
 
 def _without_further(testimony: Testimony) -> Testimony:
@@ -99,29 +129,30 @@ def _without_further(testimony: Testimony) -> Testimony:
     return replace(testimony, explanations=own, further=())
 
 
-def _testimony(
-    context: Context,
-    ask: Ask,
-    data: Dataset,
-    seed: int,
-    trained: Trained,
-    extra: Sequence[str],
-) -> Testimony:
-    notes: list[str] = []
-    if ask.subject.checkpoint is not None:
-        data = in_model_labels(data, trained.model, notes)
-    further = heard_elsewhere(context, ask, trained.model, data)
-    data = data if further is None else further.only_their_texts(data, ask.split)
-    examples = draw(data, ask.split, ask.instances, seed)
-    methods, left_out = answerable([*ask.methods, *extra], trained.model)
-    if not methods:
-        raise DoesNotFit(f"No method can explain this model: {'; '.join(left_out)}.")
-    behind = background(data, seed)
-    explanations = context.explanations(
-        trained.model, examples, methods, seed=seed, space=ask.space, background=behind
-    )
-    own = Testimony(seed, trained.model, examples, explanations, (*notes, *left_out), behind, ask.space)
-    return own if further is None else _joined(own, further)
+def questions(context: Context, ask: Ask, extra: Sequence[str] = ()) -> Iterator[Question]:
+    """What ``hear`` asks every model of the subject."""
+    given = context.dataset(ask.subject.dataset)
+    for seed, trained in zip(ask.subject.seeds, context.models(ask.subject), strict=False):
+        notes: list[str] = []
+        model, data = trained.model, given
+        if ask.subject.checkpoint is not None:
+            data = in_model_labels(data, model, notes)
+        further = heard_elsewhere(context, ask, model, data)
+        data = data if further is None else further.only_their_texts(data, ask.split)
+        examples = draw(data, ask.split, ask.instances, seed)
+        methods, left_out = answerable([*ask.methods, *extra], model)
+        if not methods:
+            raise DoesNotFit(f"No method can explain this model: {'; '.join(left_out)}.")
+        behind = background(data, seed), background(data, seed + SHIFT)
+        yield Question(
+            seed, model, examples, tuple(methods), ask.space, *behind, (*notes, *left_out), further
+        )
+
+
+def _answer(context: Context, q: Question) -> Testimony:
+    explanations = context.explanations(*q.asked, **q.how)
+    own = Testimony(q.seed, q.model, q.examples, explanations, q.notes, q.behind, q.behind_again, q.space)
+    return own if q.further is None else _joined(own, q.further)
 
 
 def heard_elsewhere(context: Context, ask: Ask, model: Model, data: Dataset) -> Further | None:

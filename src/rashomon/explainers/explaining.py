@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.metadata import version
@@ -90,6 +91,7 @@ def explain(
     references = as_examples(background)
     behind = model.encode(references) if references else []
     records: list[list[Explanation]] = [[] for _ in asked]
+    took = dict.fromkeys((explainer.label for explainer in asked), 0.0)
     about = _About(model)
     # Who computes what others can reuse goes first.
     order = sorted(range(len(asked)), key=lambda number: asked[number].name not in FIRST)
@@ -102,14 +104,17 @@ def explain(
             chosen = predicted(model, logits) if wanted is None else np.asarray([wanted[i] for i in chunk])
             job = Job(engine, part, chosen, space, seed, behind, asked)
             for number in order:
+                started = time.perf_counter()
                 scores = asked[number].attribute(job)
+                took[asked[number].label] += time.perf_counter() - started
                 records[number] += [
                     about.record(given[i], asked[number], job, row, scores[row], logits[row])
                     for row, i in enumerate(chunk)
                 ]
                 advance(len(chunk), asked[number].label)
             engine.forget()
-    return Explanations(record for of_method in records for record in of_method)
+    seconds = {label: spent / max(1, len(given)) for label, spent in took.items()}
+    return Explanations((record for of_method in records for record in of_method), seconds)
 
 
 def whole_logits(engine: Engine, encodings: Sequence[Encoding]) -> list[Floats]:

@@ -21,10 +21,10 @@ import pandas as pd
 from rashomon.data import Dataset
 from rashomon.drawing.tables import SummaryTable, figure_first
 from rashomon.errors import DoesNotFit, UserError
-from rashomon.experiments.context import Context
+from rashomon.experiments.context import Context, Work
 from rashomon.experiments.figures import Distributions, Matrix, Plot, Series
 from rashomon.experiments.judging import Rating, counted, gauge, too_few
-from rashomon.experiments.repeats import REPEATED, SAMPLING, on_fewer_texts, sampled_again
+from rashomon.experiments.repeats import REPEATED, SAMPLING, on_fewer_texts, repeating_work, sampled_again
 from rashomon.experiments.sharpness import nearly_uniform, sharpness, sharpness_rows, vector_spread
 from rashomon.experiments.summaries import (
     FLOOR,
@@ -43,6 +43,7 @@ from rashomon.experiments.testimony import (
     hear,
     is_signed,
     notes_of,
+    questions,
     samples,
 )
 from rashomon.explainers import Explanations, find_explainer
@@ -98,6 +99,11 @@ class Agreement(ExplanationStudy):
         methods, _ = answerable(self.methods, model)
         several = len([method for method in methods if method != FLOOR]) + (self.beside is not None) > 1
         return super().fits(model, data) or (None if several else ONE_METHOD)
+
+    def needed_work(self, context: Context) -> list[Work]:
+        asked = () if self.stored is not None else questions(context, self.ask)
+        again = [one for question in asked for one in repeating_work(context, question, REPEATED)]
+        return [*super().needed_work(context), *again]
 
     def run(self, context: Context) -> Finding:
         check_measures(self.measures, "agreement")

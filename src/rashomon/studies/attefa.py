@@ -25,6 +25,7 @@ from rashomon.experiments.adversaries import (
     ADVERSARY,
     Member,
     adversary_training,
+    adversary_work,
     train_adversaries,
     usual_adversary,
 )
@@ -32,6 +33,7 @@ from rashomon.experiments.alternatives import (
     APART,
     alternatives_in,
     beside_adversaries,
+    searching_work,
 )
 from rashomon.experiments.attefa_tables import (
     attefa_summary,
@@ -41,7 +43,7 @@ from rashomon.experiments.attefa_tables import (
     seed_row,
     with_bounds,
 )
-from rashomon.experiments.context import Context
+from rashomon.experiments.context import Context, Work
 from rashomon.experiments.figures import Distributions
 from rashomon.experiments.instance_search import IN_AUDITS, Search
 from rashomon.experiments.judging import Rating, gauge
@@ -144,13 +146,8 @@ class Attefa(AttentionStudy):
         subjects = self.subjects()
         context = selecting(context, [subject.dataset for subject in subjects], self.selection)
         self.check_fit(context)
-        trials = prepare(context, [base for subject in subjects for base in _bases(subject)], self.reading)
-        members = [
-            Member(trial, AttefaAdversary(trial.reading), self._training(trial), seed, self.warm)
-            for trial in trials
-            for seed in self.seeds
-        ]
-        outcomes = train_adversaries(context, members)
+        trials = self._trials(context)
+        outcomes = train_adversaries(context, self._members(trials))
         seeds = pd.DataFrame([seed_row(outcome) for outcome in outcomes])
         pairs = between_bases(trials)
         beside = [self._alternatives(context, trial) for trial in trials]
@@ -167,6 +164,21 @@ class Attefa(AttentionStudy):
             warnings=self._warnings(trials),
             judgements=_judgements(summary),
         )
+
+    def needed_work(self, context: Context) -> list[Work]:
+        trials = self._trials(context)
+        searches = [searching_work(context, trial, self.search, self.instances) for trial in trials]
+        return [*adversary_work(context, self._members(trials)), *(one for work in searches for one in work)]
+
+    def _trials(self, context: Context) -> list[Trial]:
+        return prepare(context, [base for s in self.subjects() for base in _bases(s)], self.reading)
+
+    def _members(self, trials: Sequence[Trial]) -> list[Member]:
+        return [
+            Member(trial, AttefaAdversary(trial.reading), self._training(trial), seed, self.warm)
+            for trial in trials
+            for seed in self.seeds
+        ]
 
     def _alternatives(self, context: Context, trial: Trial) -> list[dict[str, Any]]:
         """What ordinary models and the search text by text found against one base."""

@@ -25,7 +25,7 @@ from rashomon.experiments.cautions import Caution
 from rashomon.experiments.figures import Figure, Gauge
 from rashomon.experiments.judging import Rating
 from rashomon.experiments.subject import Subject
-from rashomon.experiments.testimony import METHODS, Ask, about_stored, answerable
+from rashomon.experiments.testimony import METHODS, Ask, about_stored, answerable, hearing_work
 from rashomon.experiments.trials import LEARNED
 from rashomon.explainers.request import space_refusal
 from rashomon.models.base import Model
@@ -41,7 +41,7 @@ from rashomon.training.train import default_training
 if TYPE_CHECKING:
     from typing import Self
 
-    from rashomon.experiments.context import Context
+    from rashomon.experiments.context import Context, Work
 
 ON_TRIAL = "Attention on trial"  # the chapter of the studies that ask whether attention can be moved
 AUDITED_GAIN = (
@@ -162,6 +162,10 @@ class Study(ABC):
         """The models that the study will ask the context for, so that all can be trained side by side first."""
         return (self.base,)
 
+    def needed_work(self, context: Context) -> list[Work]:
+        """What it will ask of the store once these are trained, so that an audit does it all side by side too."""
+        return []
+
     @property
     def base(self) -> Subject:
         """The subject as the study trains it."""
@@ -252,6 +256,9 @@ class ExplanationStudy(Study):
 
     def needed_models(self) -> tuple[Subject, ...]:
         return (self.subject,) if self.stored is None or "checkpoint" in self.beside_stored else ()
+
+    def needed_work(self, context: Context) -> list[Work]:
+        return hearing_work(context, self.ask)
 
     def about(self, finding: Finding) -> tuple[str, str]:
         """Of stored explanations, what their file says."""

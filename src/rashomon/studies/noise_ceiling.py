@@ -19,13 +19,21 @@ from typing import ClassVar
 import pandas as pd
 
 from rashomon.errors import DoesNotFit, UserError
-from rashomon.experiments.context import Context
+from rashomon.experiments.context import Context, Work
 from rashomon.experiments.figures import Distributions, Gauge
 from rashomon.experiments.judging import Rating, counted, gauge, too_few
-from rashomon.experiments.repeats import REPEATED, SAMPLING, on_fewer_texts, sampled_again, self_comparison
+from rashomon.experiments.repeats import (
+    REPEATED,
+    SAMPLING,
+    evenly_chosen,
+    on_fewer_texts,
+    repeating_work,
+    sampled_again,
+    self_comparison,
+)
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.summaries import Row, check_measures, ranked_rows, spread_by_method, summarise_by
-from rashomon.experiments.testimony import Ask, Testimony, cautions_about, hear, notes_of, samples
+from rashomon.experiments.testimony import Ask, Testimony, cautions_about, hear, notes_of, questions, samples
 from rashomon.explainers import Explanations
 from rashomon.measures import measures
 from rashomon.studies.base import ExplanationStudy, Finding, Judgement, Study, studies
@@ -61,6 +69,18 @@ class NoiseCeiling(ExplanationStudy):
         own = super().needed_models()
         again = self.subject.checkpoint is None and self.stored is None
         return (*own, self.subject.with_another_seed) if again else own
+
+    def needed_work(self, context: Context) -> list[Work]:
+        work = super().needed_work(context)
+        if self.stored is not None:
+            return work
+        asked = list(questions(context, self.ask))
+        work += [one for question in asked for one in repeating_work(context, question, self.repeated)]
+        if self.subject.checkpoint is None:
+            for question, other in zip(asked, context.models(self.subject.with_another_seed), strict=True):
+                texts = evenly_chosen(question.examples, self.repeated)
+                work += context.explanation_work(other.model, texts, question.methods, **question.how)
+        return work
 
     def run(self, context: Context) -> Finding:
         if self.repeated is not None and self.repeated < 1:
