@@ -233,7 +233,7 @@ def _judgement(method: str, known: Mapping[str, Mapping[str, Row]], headline: st
 def _gauge(row: Row, headline: str, against: str) -> Gauge:
     """Between chance, which kappa counts as nothing, and perfect repetition."""
     chance = 0.0 if headline.startswith("kappa") else None
-    return gauge(headline, row, chance, measures.get(headline).high, VARIANTS[against])
+    return gauge(headline, row, chance, float(measures.get(headline).high), VARIANTS[against])
 
 
 def _same_weight(rows: Mapping[str, Row]) -> bool:
