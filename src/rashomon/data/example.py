@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -220,8 +220,10 @@ def _shortened(text: str) -> str:
 def fingerprint(examples: Sequence[Example]) -> str:
     """A short hash of the content of examples, in their order."""
     digest = hashlib.sha256()
+    names = sorted(field.name for field in fields(Example))
     for example in examples:
-        digest.update(json.dumps(asdict(example), sort_keys=True).encode())
+        content = {name: getattr(example, name) for name in names}
+        digest.update(json.dumps(content, default=asdict).encode())
     return digest.hexdigest()[:16]
 
 

@@ -91,7 +91,7 @@ def save_report(report: ReportContent, out: Path) -> ReportFiles:
             write_parquet(folder / TABLES / f"{name}.parquet", storable(frame))
         if explanations is not None:
             explanations.save(folder / EXPLANATIONS)
-        write_json(folder / FINDINGS, findings_data(report))
+        write_json(folder / FINDINGS, findings_data(report), compact=True)
         write_bytes(folder / REPORT, page)
 
     write_folder(out, "report", write)
