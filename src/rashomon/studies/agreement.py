@@ -25,7 +25,7 @@ from rashomon.experiments.context import Context, Work
 from rashomon.experiments.figures import Distributions, Matrix, Plot, Series
 from rashomon.experiments.judging import Rating, counted, gauge, too_few
 from rashomon.experiments.repeats import REPEATED, SAMPLING, on_fewer_texts, repeating_work, sampled_again
-from rashomon.experiments.sharpness import nearly_uniform, sharpness, sharpness_rows, vector_spread
+from rashomon.experiments.sharpness import nearly_uniform, sharpness, sharpness_table, vector_spread
 from rashomon.experiments.summaries import (
     FLOOR,
     Row,
@@ -113,15 +113,15 @@ class Agreement(ExplanationStudy):
         if len(methods) < 2:
             raise DoesNotFit(ONE_METHOD)
         instances = pd.concat([agreement_table(t, self.measures) for t in heard], ignore_index=True)
-        pairs = summarise_pairs(instances)
+        summary = summarise_pairs(instances)
         entropies, vectors = sharpness(heard, methods), vector_spread(heard)
-        summary = pd.concat([sharpness_rows(entropies, vectors), pairs], ignore_index=True)
+        even = sharpness_table(entropies, vectors)
         main = headline(HEADLINE, self.measures)
         return self.finding(
-            " ".join([_verdict(pairs, methods, main), *_sharpness_words(entropies, vectors)]),
-            {"summary": summary, "instances": instances},
+            " ".join([_verdict(summary, methods, main), *_sharpness_words(entropies, vectors)]),
+            {"summary": summary, **({"sharpness": even} if len(even) else {}), "instances": instances},
             figures=(
-                _matrix(pairs, methods, self.measures),
+                _matrix(summary, methods, self.measures),
                 _distributions(instances, methods, main),
                 _by_length(instances, methods, main),
             ),
