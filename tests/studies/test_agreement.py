@@ -237,6 +237,7 @@ def _repeat(mean: float, n: int = 100) -> dict[str, float]:
         (0.45, 0.5, "good", "about as well as with itself"),
         (0.45, 0.9, "mixed", "partly"),
         (0.45, None, "mixed", "partly"),
+        (0.65, None, "mixed", "mostly"),  # the word that the verdict has for this tau
         (0.10, 0.9, "poor", "another story"),
         (0.10, 0.1, "poor", "another story"),  # a method that is noise agrees with nothing
         (-0.2, -0.3, "poor", "another story"),

@@ -56,6 +56,7 @@ from rashomon.wording import capitalised, decimal, sample, with_interval
 
 HEADLINE = "kendall"
 CLOSE_TO_CEILING = 0.8  # share of a method's agreement with itself that counts as agreeing with others
+MUCH_AGREEMENT = 0.6
 SOME_AGREEMENT = 0.3  # tau; below it a ceiling is too low to say anything, too
 # Explainers that estimate one quantity in two ways are one voice, however often it speaks.
 ONE_QUANTITY = {
@@ -270,7 +271,7 @@ def _agrees(mean: float, ceiling: float | None) -> tuple[Rating, str]:
     if ceiling is not None and ceiling >= SOME_AGREEMENT and mean >= CLOSE_TO_CEILING * ceiling:
         return "good", "agrees with the others about as well as with itself"
     if mean >= SOME_AGREEMENT:
-        return "mixed", "partly agrees with the others"
+        return "mixed", f"{_how_far(mean)} agrees with the others"
     return "poor", "tells another story than the others"
 
 
@@ -298,7 +299,7 @@ def _verdict(summary: pd.DataFrame, methods: Sequence[str], measure: str) -> str
         return "Agreement is undefined on every text."
     best, worst = rows[-1], rows[0]
     overall = sum(row["mean"] for row in rows) / len(rows)
-    word = "mostly agree" if overall >= 0.6 else "partly agree" if overall >= 0.3 else "hardly agree"
+    word = f"{_how_far(overall)} agree"
     said = f"The {len(methods)} methods {word}: mean {_named(measure)} {decimal(overall)} over pairs"
     if len(rows) == 1:
         return f"{capitalised(best['first'])} and {best['second']} {word}: {_named(measure)} {with_interval(best)}."
@@ -320,6 +321,11 @@ def _sharpness_words(entropies: Mapping[str, Row], vectors: Row | None) -> list[
         else:
             said.append(f"The weights of {method} have {share}.")
     return said
+
+
+def _how_far(mean: float) -> str:
+    """The same word for the same tau, whether it is said of one method or of all."""
+    return "mostly" if mean >= MUCH_AGREEMENT else "partly" if mean >= SOME_AGREEMENT else "hardly"
 
 
 def _named(measure: str) -> str:
