@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import rashomon as ra
-import rashomon.experiments.context as explanation_runs
 from rashomon.data import Columns, Dataset
 from rashomon.errors import UserError
+from rashomon.experiments import explanation_runs
 from rashomon.experiments.context import Context
 from rashomon.experiments.subject import GIVEN, DatasetSpec, Subject
 from rashomon.explainers import make_explainer

@@ -30,8 +30,8 @@ LONGER = replace(QUICKLY, epochs=25, patience=None)
 NEVER_ELSEWHERE, ELSEWHERE = {"good", "mixed"}, {"poor"}
 
 
-def ranked_words(sizes: tuple[int, int, int], classes: int = 8, ranks: int = 16, length: int = 5) -> Dataset:
-    """Texts of words such as ``r12c3``, all of different ranks and classes; the class of the highest rank is the label."""
+def ranked_words(sizes: tuple[int, int, int], classes: int = 8, ranks: int = 24, length: int = 3) -> Dataset:
+    """Texts of words such as ``r12c3``, all of different ranks and classes; the highest rank decides."""
     generator = np.random.default_rng(0)
     splits = {}
     for split, size in zip(("train", "dev", "test"), sizes, strict=True):

@@ -13,6 +13,7 @@ import pandas as pd
 
 from rashomon.experiments.adversaries import Outcome
 from rashomon.experiments.context import Context, Work
+from rashomon.experiments.figures import Series
 from rashomon.experiments.instance_search import Search, refusal, search_all, search_work
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.testimony import draw
@@ -26,6 +27,10 @@ NAMES = {
     UNIFORM: "a model with uniform weights",
     INSTANCE: "the search text by text",
 }
+MARKERS = {SEED: "triangle", UNIFORM: "square", INSTANCE: "plus"}
+BESIDE = {SEED: "other seeds", UNIFORM: "uniform weights", INSTANCE: "per-instance adversary"}
+JSD_AXIS = "distance of attention from the base (JSD, at most ln 2)"
+TVD_AXIS = "distance of predictions (TVD)"
 APART = 0.25 * LN2  # attentions at least this far from each other are called different
 
 
@@ -112,3 +117,14 @@ def best_alternative(found: Sequence[Alternative]) -> Alternative | None:
 def still_learning(outcomes: Sequence[Outcome]) -> bool:
     """Whether most adversaries were stopped in the epoch that is kept: longer training might find more."""
     return 2 * sum(outcome.was_cut_off for outcome in outcomes) > len(outcomes)
+
+
+def points_beside(table: pd.DataFrame) -> list[Series]:
+    """What others than adversaries found, on the axes of TVD against JSD; ``table`` has a kind, tvd and jsd."""
+    series = []
+    for kind, marker in MARKERS.items():
+        part = table[table["kind"] == kind].dropna(subset=["jsd", "tvd"]) if len(table) else table
+        if len(part):
+            points = part["jsd"].tolist(), part["tvd"].tolist()
+            series.append(Series(BESIDE[kind], *points, line=False, marker=marker))
+    return series

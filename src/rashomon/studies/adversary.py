@@ -26,11 +26,14 @@ from rashomon.experiments.adversaries import (
     usual_adversary,
 )
 from rashomon.experiments.alternatives import (
+    JSD_AXIS,
+    TVD_AXIS,
     Alternative,
     alternatives_in,
     alternatives_of,
     beside_adversaries,
     best_alternative,
+    points_beside,
     still_learning,
 )
 from rashomon.experiments.context import Context
@@ -63,8 +66,6 @@ from rashomon.wording import capitalised, decimal, interval_words, with_interval
 UNFAITHFUL = 0.1  # a score like AtteFa's below which another attention gives the same predictions
 SAME_F1 = 0.03  # an adversary this close to the base predicts as well
 LAMBDAS = (0.0, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 0.1, 1.0)
-MARKERS = {"seed": "triangle", "uniform": "square", "instance": "plus"}
-NAMES = {"seed": "other seeds", "uniform": "uniform weights", "instance": "per-instance adversary"}
 
 
 @studies.register("adversary")
@@ -261,17 +262,13 @@ def _figures(points: pd.DataFrame) -> tuple[Plot, ...]:
         of_class = points[points["class"] == label]
         series = [_line(of_class[of_class["kind"] == "adversary"].sort_values(["jsd", "tvd"]))]
         series.append(_bound(of_class))
-        for kind, marker in MARKERS.items():
-            part = of_class[of_class["kind"] == kind].dropna(subset=["jsd", "tvd"])
-            if len(part):
-                x, y = part["jsd"].tolist(), part["tvd"].tolist()
-                series.append(Series(NAMES[kind], x, y, line=False, marker=marker))
+        series += points_beside(of_class)
         where = "all texts" if label == "all" else f"texts of class {label}"
         plots.append(
             Plot(
                 f"What it costs to attend elsewhere: {where}",
-                "distance of attention from the base (JSD, at most ln 2)",
-                "distance of predictions (TVD)",
+                JSD_AXIS,
+                TVD_AXIS,
                 tuple(series),
                 "Lower and further right is a better adversary. Means over texts; the band is their "
                 f"{interval_words(of_class['interval'])}.",

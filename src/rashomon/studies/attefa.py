@@ -31,8 +31,11 @@ from rashomon.experiments.adversaries import (
 )
 from rashomon.experiments.alternatives import (
     APART,
+    JSD_AXIS,
+    TVD_AXIS,
     alternatives_in,
     beside_adversaries,
+    points_beside,
     searching_work,
 )
 from rashomon.experiments.attefa_tables import (
@@ -44,7 +47,7 @@ from rashomon.experiments.attefa_tables import (
     with_bounds,
 )
 from rashomon.experiments.context import Context, Work
-from rashomon.experiments.figures import Distributions
+from rashomon.experiments.figures import Distributions, Plot, Series
 from rashomon.experiments.instance_search import IN_AUDITS, Search
 from rashomon.experiments.judging import Rating, gauge
 from rashomon.experiments.subject import DatasetSpec, Subject
@@ -160,7 +163,7 @@ class Attefa(AttentionStudy):
         return self.finding(
             _verdict(summary),
             tables,
-            figures=(_figure(seeds),),
+            figures=(_figure(seeds), *_found_figures(seeds, others)),
             warnings=self._warnings(trials),
             judgements=_judgements(summary),
         )
@@ -353,3 +356,17 @@ def _figure(seeds: pd.DataFrame) -> Distributions:
     }
     caption = "One value a seed. Near 0 the attention can be moved freely; at 1 it cannot."
     return Distributions("AtteFa over seeds", groups, "AtteFa", caption, (0.0, 1.0))
+
+
+def _found_figures(seeds: pd.DataFrame, others: pd.DataFrame) -> list[Plot]:
+    """Of every subject what was found: the adversaries and what bounds them."""
+    plots = []
+    for (dataset, encoder), mine in seeds.groupby(["dataset", "encoder"], sort=False):
+        beside = others
+        if len(others):
+            beside = others[(others["dataset"] == dataset) & (others["encoder"] == encoder)]
+        adversaries = Series("adversaries", mine["jsd"].tolist(), mine["tvd"].tolist(), line=False)
+        caption = "Lower and further right: more of another attention for less of a change. Means over texts."
+        title = f"What other attention was found: {encoder} on {dataset}"
+        plots.append(Plot(title, JSD_AXIS, TVD_AXIS, (adversaries, *points_beside(beside)), caption))
+    return plots

@@ -324,7 +324,7 @@ def audited_adversary(subject: Subject, enough: float | None = None) -> Training
     One that has shown that another attention does need not show it better. For figures to quote, run the study itself.
     """
     usual = subject.how_trained
-    return replace(usual, patience=1, least_gain=AUDITED_GAIN, select="loss", enough=enough)
+    return replace(usual, patience=2, least_gain=AUDITED_GAIN, select="loss", enough=enough)
 
 
 studies: Registry[type[Study]] = Registry("study", "studies", "rashomon.studies")
