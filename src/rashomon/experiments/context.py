@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -24,17 +25,20 @@ from rashomon.explainers import Explainer, Explanations, explain, make_explainer
 from rashomon.explainers.explaining import chunks
 from rashomon.models.base import Model, best_device
 from rashomon.models.build import load_model
+from rashomon.models.evaluator import with_dropout
 from rashomon.models.label_names import in_model_labels
 from rashomon.models.tasks import Space
 from rashomon.progress import progress
 from rashomon.runs.executor import Backend, run_tasks
 from rashomon.runs.specifications import Plain
 from rashomon.runs.store import Store
+from rashomon.training.callbacks import epoch_folder
 from rashomon.training.loop import History
 from rashomon.training.run import MODEL, Trained, TrainingRun, read_history
 from rashomon.training.train import default_training, training_run
 
 EXPLANATIONS = "explanations.parquet"
+DROPPED_OUT = "explained with dropout on, so that the model was another one at every reading"
 
 
 @dataclass
@@ -134,6 +138,10 @@ class Context:
     def _read_trained(self, folder: Path) -> Trained:
         return Trained(self._loaded(folder / MODEL), *read_history(folder), folder)
 
+    def epoch_model(self, folder: Path, epoch: int) -> Model:
+        """The model of a run after one of its epochs, where the callback ``epoch-models`` kept it."""
+        return self._loaded(epoch_folder(folder, epoch))
+
     def folders(self, subject: Subject) -> list[Path]:
         """Where the subject's trained models are kept, one folder a seed."""
         return [self.store.path(run.key(), "models") for run in self._runs(subject)]
@@ -163,8 +171,12 @@ class Context:
         seed: int = 0,
         space: Space = "logit",
         background: Sequence[Example] = (),
+        dropout: bool = False,
     ) -> Explanations:
-        """Explanations by every method. Those not in the store are computed together, and kept block by block."""
+        """Explanations by every method. Those not in the store are computed together, and kept block by block.
+
+        ``dropout`` leaves dropout on while the model is explained; what was so explained carries a warning.
+        """
         asked = [make_explainer(method).suited(model) for method in methods]
         common = {
             "model": model.fingerprint(),
@@ -172,7 +184,7 @@ class Context:
             "space": space,
             "task": model.task.name,
         }
-        common |= {"background": fingerprint(background)}
+        common |= {"background": fingerprint(background)} | ({"dropout": str(seed)} if dropout else {})
         encodings = model.encode(examples)
         blocks = [_Block([examples[i] for i in c], [encodings[i] for i in c]) for c in chunks(encodings)]
         by_method = [_method_key(explainer, seed) for explainer in asked]
@@ -187,11 +199,15 @@ class Context:
         ) as advance:
             for block, of_block, left in zip(blocks, specs, missing, strict=True):
                 if left:
-                    explanations = ask(block.examples, [asked[n] for n in left])
+                    with with_dropout(seed) if dropout else nullcontext():
+                        explanations = ask(block.examples, [asked[n] for n in left])
                     self._keep(explanations, [of_block[n] for n in left])
                     advance()
         kept = (path for of_method in zip(*paths, strict=True) for path in of_method)
-        return Explanations(item for path in kept for item in Explanations.load(path / EXPLANATIONS))
+        found_all = Explanations(item for path in kept for item in Explanations.load(path / EXPLANATIONS))
+        if not dropout:
+            return found_all
+        return Explanations(replace(item, warnings=(*item.warnings, DROPPED_OUT)) for item in found_all)
 
     def _keep(self, explanations: Explanations, specs: Sequence[object]) -> None:
         """One run a method. ``explanations`` are in the order of the methods, each with every example once."""

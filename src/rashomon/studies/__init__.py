@@ -16,6 +16,7 @@ from rashomon.studies.necessity import Necessity
 from rashomon.studies.noise_ceiling import NoiseCeiling
 from rashomon.studies.permutation import Permutation
 from rashomon.studies.recovery import Recovery
+from rashomon.studies.regularised_agreement import RegularisedAgreement
 from rashomon.studies.seed_variance import SeedVariance
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "NoiseCeiling",
     "Permutation",
     "Recovery",
+    "RegularisedAgreement",
     "Search",
     "SeedVariance",
     "Study",

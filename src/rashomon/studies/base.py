@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import pandas as pd
 
@@ -23,6 +23,7 @@ from rashomon.errors import DoesNotFit
 from rashomon.experiments.abilities import able_model
 from rashomon.experiments.figures import Figure
 from rashomon.experiments.judging import Rating
+from rashomon.experiments.regularised import EPOCH_MODELS, MARGIN, Asked, Penalties
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.testimony import METHODS, Ask, about_stored, answerable
 from rashomon.experiments.trials import LEARNED
@@ -32,6 +33,7 @@ from rashomon.models.model_spec import ModelSpec
 from rashomon.models.seeding import check_seeds
 from rashomon.registry import Registry
 from rashomon.runs.specifications import to_plain
+from rashomon.training.regularisers import PenaltyReading
 from rashomon.training.settings import TrainingSpec
 from rashomon.training.train import default_training
 
@@ -288,6 +290,70 @@ class AttentionStudy(Study):
     def base_training(self, model: ModelSpec) -> TrainingSpec:
         usual = default_training(model)
         return usual if is_pretrained(model.name) else replace(usual, select="roc-auc")
+
+
+@dataclass(frozen=True)
+class RegularisedStudy(Study):
+    """A study of paper *hard-to-agree*: the model as it is beside models that are trained with a penalty.
+
+    All of them are trained for a few epochs from the same seeds, and what they predict is kept after every epoch.
+    """
+
+    methods: tuple[str, ...] = (
+        "deeplift",
+        "integrated-gradients",
+        "deep-shap",
+        "gradient-shap",
+    )  # who explains
+    instances: int = 500  # how many texts are explained; all of the split where it has fewer
+    split: str = "test"  # which split they are drawn from
+    measures: tuple[str, ...] = ("kendall", "pearson")  # of agreement, by name (`rashomon list measures`)
+    variants: tuple[str, ...] = (
+        "conicity",
+        "tying",
+    )  # penalties, with a weight or without: tying(weight=0.5)
+    reading: PenaltyReading = (
+        "as-written"  # of the penalties: as the paper writes them, or as its code has them
+    )
+    grid: tuple[float, ...] | None = None  # weights to try where none is written; None: the paper's
+    margin: float = MARGIN  # how much F1 on dev a weight may cost
+    search_seeds: int = 1  # how many of the seeds a weight is tried with
+    dropout: Literal["off", "on"] = "off"  # whether dropout stays on while the model is explained
+
+    @property
+    def penalties(self) -> Penalties:
+        return Penalties(self.variants, self.reading, self.grid, self.margin, self.search_seeds)
+
+    @property
+    def asked(self) -> Asked:
+        return Asked(self.methods, self.instances, self.split, self.dropout == "on")
+
+    @property
+    def base(self) -> Subject:
+        """The subject with its training said, and all kept that any study of this paper looks at."""
+        if self.subject.checkpoint is not None:
+            return self.subject
+        training = self.subject.training or self.base_training(self.subject.model)
+        kept = dict.fromkeys((*self.subject.callbacks, f"dynamics(split={self.split})", EPOCH_MODELS))
+        return replace(self.subject, training=training, callbacks=tuple(kept))
+
+    def base_training(self, model: ModelSpec) -> TrainingSpec:
+        """Five epochs, whatever comes of them, as published."""
+        usual = replace(default_training(model), epochs=5, clip=1.0, patience=None, select="f1")
+        if is_pretrained(model.name):
+            return replace(usual, learning_rate=2e-5)
+        return replace(usual, optimizer="adam", weight_decay=0.0)
+
+    def fits(self, model: Model, data: Dataset) -> str | None:
+        if self.subject.checkpoint is not None and self.variants:
+            return "A model is trained anew with every penalty: give a model to train, or no variants."
+        if "classes" not in model.capabilities:
+            return "The model does not choose between classes, whose probabilities are followed over epochs."
+        if not data[self.split]:
+            return f"The {self.split} split of {data.name} is empty, so there is nothing to explain."
+        if len(answerable(self.methods, model)[0]) < 2:
+            return "Agreement needs at least two methods that can explain the model."
+        return None
 
 
 def audited_adversary(subject: Subject) -> TrainingSpec:

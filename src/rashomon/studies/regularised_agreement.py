@@ -1,0 +1,232 @@
+"""Do methods agree more when the model is trained to keep its token vectors apart? (paper *hard-to-agree*, section 4)
+
+The base, and models trained with conicity and with tying, are explained after every epoch. Agreement is told by Kendall
+and by Pearson side by side, for each pair of methods and in the mean over pairs. Beside the paper's test, Wilcoxon's
+over texts with Holm's correction, stands one over seeds and texts: what a reader has is another training of the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+
+from rashomon.experiments.agreeing import agreement_table, mean_over_pairs
+from rashomon.experiments.context import Context
+from rashomon.experiments.figures import Plot, Series
+from rashomon.experiments.regularised import BASE, Run, epochs_of, find_variants, hear_run, runs_of
+from rashomon.experiments.summaries import Row, check_measures, headline, summarise_by, summary_row
+from rashomon.experiments.testimony import warnings_of
+from rashomon.measures.intervals import ENOUGH
+from rashomon.measures.significance import (
+    compare_variants,
+    hierarchical_test,
+    holm_bonferroni,
+    wilcoxon_test,
+)
+from rashomon.studies.base import Finding, RegularisedStudy, studies
+from rashomon.training.run import read_history
+from rashomon.wording import capitalised, decimal, p_value, with_interval
+
+HEADLINE = "pearson"
+LEVEL = 0.05
+FIGURES = ("f1", "accuracy")
+
+
+@studies.register("regularised-agreement")
+@dataclass(frozen=True)
+class RegularisedAgreement(RegularisedStudy):
+    """Do methods agree more on a model trained with conicity or tying, and what does that cost?"""
+
+    name: ClassVar[str] = "regularised-agreement"
+    question: ClassVar[str] = "Do methods agree more when the model keeps its token vectors apart?"
+    title: ClassVar[str] = "Agreement of regularised models"
+    order: ClassVar[int] = 120
+
+    each_epoch: bool = True  # whether the models are explained after every epoch, or after the last alone
+
+    def run(self, context: Context) -> Finding:
+        check_measures(self.measures, "agreement")
+        self.check_fit(context)
+        found = find_variants(context, self.base, self.penalties)
+        runs = runs_of(context, found.variants)
+        pairs, instances, notes = self._hear(context, runs)
+        last = instances[instances["last"]].drop(columns="last")
+        comparison = compare_agreement(last)
+        scores = score_table(runs)
+        main = headline(HEADLINE, self.measures)
+        summary = with_marks(summarise_by(last, ["measure", "variant"]), comparison)
+        return self.finding(
+            _verdict(summary, comparison, scores, main, len(self.subject.seeds)),
+            {
+                "summary": summary,
+                "pairs": summarise_by(pairs, ["measure", "variant", "first", "second"]),
+                "comparison": comparison,
+                "scores": scores,
+                "chosen": found.chosen(),
+                "grid": found.grid,
+                "epochs": summarise_by(instances, ["measure", "variant", "epoch"]),
+                "instances": last,
+            },
+            figures=tuple(_over_epochs(instances, measure) for measure in self.measures),
+            warnings=(*found.notes, *notes),
+        )
+
+    def _hear(
+        self, context: Context, runs: Sequence[Run]
+    ) -> tuple[pd.DataFrame, pd.DataFrame, tuple[str, ...]]:
+        """Pairs of methods after the last epoch; of every epoch each text's mean over pairs; what was warned of."""
+        data = context.dataset(self.subject.dataset)
+        pairs, means, notes = [], [], []
+        for run in runs:
+            epochs = epochs_of(run)
+            for epoch in epochs if self.each_epoch else epochs[-1:]:
+                testimony = hear_run(context, data, run, self.asked, epoch)
+                table = agreement_table(testimony, self.measures).assign(variant=run.variant)
+                last = epoch == epochs[-1]
+                means.append(mean_over_pairs(table.drop(columns="tokens")).assign(epoch=epoch, last=last))
+                if last:
+                    pairs.append(table)
+                    notes += [f"{run.variant}: {note}" for note in warnings_of([testimony])]
+        return (
+            pd.concat(pairs, ignore_index=True),
+            pd.concat(means, ignore_index=True),
+            tuple(dict.fromkeys(notes)),
+        )
+
+
+def compare_agreement(instances: pd.DataFrame) -> pd.DataFrame:
+    """Every variant against every other, one-sided: over texts as published, and over seeds and texts.
+
+    For Wilcoxon's test a text's value is its mean over seeds, as in the paper; what one training owes to luck it cannot
+    tell. ``p_seeds`` can, and is undefined with one seed. Each is Holm-adjusted over the whole table.
+    """
+    rows = []
+    for measure, table in instances.groupby("measure", sort=False):
+        by_variant = {
+            str(name): part.set_index(["seed", "example"])["value"]
+            for name, part in table.groupby("variant", sort=False)
+        }
+        for variant, than in permutations(by_variant, 2):
+            rows.append(
+                {
+                    "measure": measure,
+                    "variant": variant,
+                    "than": than,
+                    **paired(by_variant[variant], by_variant[than]),
+                }
+            )
+    frame = pd.DataFrame(rows, columns=["measure", "variant", "than", *PAIRED])
+    adjusted = {f"{p}_holm": holm_bonferroni(frame[p].to_numpy(dtype=np.float64)).p for p in PAIRED[-2:]}
+    return frame.assign(**adjusted)
+
+
+PAIRED = ("n", "undefined", "seeds", "difference", "low", "high", "interval", "p_texts", "p_seeds")
+
+
+def paired(first: pd.Series[float], second: pd.Series[float]) -> Row:
+    """Two variants on the same seeds and texts: the difference, its interval, and whether the first is higher."""
+    second = second.reindex(first.index)
+    seeds = [part for _, part in first.groupby(level="seed", sort=False)]
+    texts = [part.index.get_level_values("example").tolist() for part in seeds]
+    ours = [part.to_numpy(dtype=np.float64) for part in seeds]
+    theirs = [second.loc[part.index].to_numpy(dtype=np.float64) for part in seeds]
+    found = compare_variants(ours, theirs, texts).row()
+    difference = (first - second).groupby(level="example").mean()
+    tested = wilcoxon_test(difference.to_numpy(), np.zeros(len(difference)), "greater")
+    over_seeds = hierarchical_test(
+        [one - other for one, other in zip(ours, theirs, strict=True)], "greater", texts
+    )
+    return {name: found[name] for name in PAIRED if name in found} | {
+        "p_texts": tested.p,
+        "p_seeds": over_seeds.p,
+    }
+
+
+def with_marks(summary: pd.DataFrame, comparison: pd.DataFrame) -> pd.DataFrame:
+    """``marked`` as the paper's dagger: higher than each other variant over texts; ``marked_over_seeds`` over seeds."""
+    marks: dict[str, list[bool]] = {"marked": [], "marked_over_seeds": []}
+    for measure, variant in summary[["measure", "variant"]].itertuples(index=False):
+        own = comparison[(comparison["measure"] == measure) & (comparison["variant"] == variant)]
+        for name, column in (("marked", "p_texts_holm"), ("marked_over_seeds", "p_seeds_holm")):
+            marks[name].append(bool(len(own)) and bool((own[column] < LEVEL).all()))
+    return summary.assign(**marks)
+
+
+def score_table(runs: Sequence[Run]) -> pd.DataFrame:
+    """How good the variants are at their best epoch on dev, over seeds."""
+    values: dict[tuple[str, str, str], list[float]] = {}
+    for run in runs:
+        if run.folder is None:
+            continue
+        for split, scores in read_history(run.folder)[1].items():
+            for figure in FIGURES:
+                values.setdefault((run.variant, split, figure), []).append(scores[figure])
+    return pd.DataFrame(
+        [
+            {"variant": variant, "split": split, "figure": figure, **summary_row([of], bounds=(0.0, 1.0))}
+            for (variant, split, figure), of in values.items()
+        ]
+    )
+
+
+def _over_epochs(instances: pd.DataFrame, measure: str) -> Plot:
+    table = summarise_by(instances[instances["measure"] == measure], ["measure", "variant", "epoch"])
+    series = tuple(
+        Series(
+            str(variant),
+            part["epoch"].astype(float).tolist(),
+            part["mean"].tolist(),
+            part["low"].tolist(),
+            part["high"].tolist(),
+        )
+        for variant, part in table.groupby("variant", sort=False)
+    )
+    caption = "Mean over texts, seeds and pairs of methods, with its interval."
+    return Plot(f"Agreement over epochs, by {measure}", "epoch", f"mean {measure}", series, caption)
+
+
+def _verdict(
+    summary: pd.DataFrame, comparison: pd.DataFrame, scores: pd.DataFrame, measure: str, seeds: int
+) -> str:
+    rows = {str(r["variant"]): r for r in summary[summary["measure"] == measure].to_dict("records")}
+    named = {name: {str(k): v for k, v in row.items()} for name, row in rows.items()}
+    f1 = scores[(scores["figure"] == "f1") & (scores["split"] == "test")].set_index("variant")["mean"]
+    if len(named) < 2:
+        return (
+            f"Only the base could be trained: its mean {measure} agreement is {with_interval(named[BASE])}."
+        )
+    parts = [
+        _effect(name, named, comparison[comparison["measure"] == measure], f1, seeds)
+        for name in named
+        if name != BASE
+    ]
+    return (
+        f"Mean {measure} agreement of the base is {with_interval(named[BASE])}. "
+        f"{' '.join(map(capitalised, parts))}"
+    )
+
+
+def _effect(
+    name: str, rows: dict[str, Row], comparison: pd.DataFrame, f1: pd.Series[float], seeds: int
+) -> str:
+    """What one penalty does, by the test over seeds where there are enough of them."""
+    column = "p_seeds_holm" if seeds >= ENOUGH else "p_texts_holm"
+    tests = comparison.set_index(["variant", "than"])[column]
+    up, down = float(tests[(name, BASE)]), float(tests[(BASE, name)])
+    word = "raises it" if up < LEVEL else "lowers it" if down < LEVEL else "does not clearly move it"
+    over = (
+        "over seeds and texts"
+        if seeds >= ENOUGH
+        else f"over the texts of {seeds} seeds, too few to tell luck"
+    )
+    over = over if seeds > 1 else "over the texts of one training, which may be its luck"
+    cost = 100 * (float(f1.get(name, np.nan)) - float(f1.get(BASE, np.nan)))
+    return (
+        f"{name} {word}: {with_interval(rows[name])} ({p_value(min(up, down))} {over}), "
+        f"with {decimal(cost, 1)} points of F1 on test."
+    )
