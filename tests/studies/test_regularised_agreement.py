@@ -13,12 +13,13 @@ from scipy.stats import wilcoxon
 from rashomon.errors import UserError
 from rashomon.experiments.context import DROPPED_OUT, Context
 from rashomon.experiments.figures import Plot
+from rashomon.experiments.pairing import compare_each
 from rashomon.measures import measures
 from rashomon.measures.base import Ragged
 from rashomon.models.evaluator import evaluating, with_dropout
 from rashomon.runs.store import Store
 from rashomon.studies.base import Finding
-from rashomon.studies.regularised_agreement import RegularisedAgreement, compare_agreement, with_marks
+from rashomon.studies.regularised_agreement import RegularisedAgreement, with_marks
 from tests.models.tiny import tiny_checkpoint
 from tests.studies.planted import subject_in
 from tests.studies.trials import check_finding, finished_runs
@@ -103,20 +104,20 @@ def test_the_papers_test_is_scipys_over_texts_and_the_honest_one_knows_seeds() -
     base = rng.normal(0.3, 0.1, (4, 60))
     luck = np.array([0.3, -0.25, 0.3, -0.15])[:, None]  # a training's luck moves all of its texts
     values = {"base": base, "tying": base + 0.05 + luck + rng.normal(0, 0.02, (4, 60))}
-    table = compare_agreement(made_up(values, 4)).set_index(["variant", "than"])
+    table = compare_each(made_up(values, 4)).set_index(["variant", "than"])
     row = table.loc[("tying", "base")]
     difference = (values["tying"] - base).mean(0)
     assert row["p_texts"] == pytest.approx(wilcoxon(difference, alternative="greater").pvalue)
     assert row["p_texts_holm"] < 0.001 < 0.05 < row["p_seeds"]
     assert row["difference"] == pytest.approx(difference.mean())
-    assert np.isnan(compare_agreement(made_up(values, 1))["p_seeds"]).all()
+    assert np.isnan(compare_each(made_up(values, 1))["p_seeds"]).all()
 
 
 def test_a_mark_is_for_what_is_higher_than_each_other_variant() -> None:
     rng = np.random.default_rng(1)
     base = rng.normal(0.3, 0.1, (3, 40))
     values = {"base": base, "conicity": base + 0.001 * rng.normal(size=base.shape), "tying": base + 0.2}
-    comparison = compare_agreement(made_up(values, 3))
+    comparison = compare_each(made_up(values, 3))
     summary = pd.DataFrame({"measure": "pearson", "variant": list(values)})
     marked = with_marks(summary, comparison).set_index("variant")
     assert marked["marked"].to_dict() == {"base": False, "conicity": False, "tying": True}

@@ -63,3 +63,10 @@ def mean_over_pairs(pairs: pd.DataFrame) -> pd.DataFrame:
     """A text's agreement by each measure: the mean over the pairs of methods, undefined where every pair is."""
     keys = [name for name in pairs.columns if name not in ("first", "second", "value")]
     return pairs.groupby(keys, sort=False)["value"].mean().reset_index()
+
+
+def agreement_by_text(testimony: Testimony, names: Sequence[str]) -> pd.DataFrame:
+    """One row a text: its seed and, a column a measure, its mean over the pairs of methods."""
+    means = mean_over_pairs(agreement_table(testimony, names).drop(columns="tokens"))
+    wide = means.pivot(index=["seed", "example"], columns="measure", values="value")
+    return wide.reset_index().rename_axis(columns=None)

@@ -56,4 +56,20 @@ class Plot:
     caption: str = ""
 
 
-Figure = Matrix | Distributions | Plot
+@dataclass(frozen=True)
+class TextMap:
+    """A point a text, in colours to switch between; pointing at one shows the text, and leads to its explanations."""
+
+    title: str
+    x_label: str
+    y_label: str
+    ids: Sequence[str]
+    texts: Sequence[str]
+    x: Sequence[float]
+    y: Sequence[float]
+    layers: Mapping[str, Sequence[float]]  # what the colours tell -> a value a text, NaN where undefined
+    ranges: Mapping[str, tuple[float, float]]  # what the colours span
+    caption: str = ""
+
+
+Figure = Matrix | Distributions | Plot | TextMap

@@ -35,6 +35,11 @@ ROUNDING = 1e-9
 TRIED, FIXED, CUT = "tried", "given", "not tried: a stronger weight is within the margin"
 
 
+def dynamics_of(split: str) -> str:
+    """The callback that keeps what is predicted of a split after every epoch."""
+    return f"dynamics(split={split})"
+
+
 @dataclass(frozen=True)
 class Penalties:
     """What is tried beside the base. A variant is an objective by name; without a weight of its own, one is found."""

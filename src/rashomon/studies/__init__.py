@@ -9,6 +9,8 @@ from rashomon.studies.agreement import Agreement
 from rashomon.studies.asking import study
 from rashomon.studies.attefa import Attefa
 from rashomon.studies.base import ExplanationStudy, Finding, Judgement, Study, studies
+from rashomon.studies.cartography import CartographyStudy
+from rashomon.studies.curvature import Curvature
 from rashomon.studies.erasure import Erasure
 from rashomon.studies.guided_mlp import GuidedMlp
 from rashomon.studies.instance_adversary import InstanceAdversary
@@ -24,7 +26,9 @@ __all__ = [
     "Agreement",
     "Ask",
     "Attefa",
+    "CartographyStudy",
     "Context",
+    "Curvature",
     "DatasetSpec",
     "Erasure",
     "ExplanationStudy",

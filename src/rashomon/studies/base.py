@@ -23,7 +23,7 @@ from rashomon.errors import DoesNotFit
 from rashomon.experiments.abilities import able_model
 from rashomon.experiments.figures import Figure
 from rashomon.experiments.judging import Rating
-from rashomon.experiments.regularised import EPOCH_MODELS, MARGIN, Asked, Penalties
+from rashomon.experiments.regularised import EPOCH_MODELS, MARGIN, Asked, Penalties, dynamics_of
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.testimony import METHODS, Ask, about_stored, answerable
 from rashomon.experiments.trials import LEARNED
@@ -299,6 +299,8 @@ class RegularisedStudy(Study):
     All of them are trained for a few epochs from the same seeds, and what they predict is kept after every epoch.
     """
 
+    over_epochs: ClassVar[bool] = False  # whether the study cannot do without the model of every epoch
+
     methods: tuple[str, ...] = (
         "deeplift",
         "integrated-gradients",
@@ -322,7 +324,9 @@ class RegularisedStudy(Study):
 
     @property
     def penalties(self) -> Penalties:
-        return Penalties(self.variants, self.reading, self.grid, self.margin, self.search_seeds)
+        """None for a checkpoint, which cannot be trained with one and stands alone."""
+        variants = self.variants if self.subject.checkpoint is None else ()
+        return Penalties(variants, self.reading, self.grid, self.margin, self.search_seeds)
 
     @property
     def asked(self) -> Asked:
@@ -334,8 +338,10 @@ class RegularisedStudy(Study):
         if self.subject.checkpoint is not None:
             return self.subject
         training = self.subject.training or self.base_training(self.subject.model)
-        kept = dict.fromkeys((*self.subject.callbacks, f"dynamics(split={self.split})", EPOCH_MODELS))
-        return replace(self.subject, training=training, callbacks=tuple(kept))
+        kept, dynamics = self.subject.callbacks, dynamics_of(self.split)
+        if self.variants or self.over_epochs or dynamics not in kept:
+            kept = tuple(dict.fromkeys((*kept, dynamics, EPOCH_MODELS)))
+        return replace(self.subject, training=training, callbacks=kept)
 
     def base_training(self, model: ModelSpec) -> TrainingSpec:
         """Five epochs, whatever comes of them, as published."""
@@ -345,8 +351,6 @@ class RegularisedStudy(Study):
         return replace(usual, optimizer="adam", weight_decay=0.0)
 
     def fits(self, model: Model, data: Dataset) -> str | None:
-        if self.subject.checkpoint is not None and self.variants:
-            return "A model is trained anew with every penalty: give a model to train, or no variants."
         if "classes" not in model.capabilities:
             return "The model does not choose between classes, whose probabilities are followed over epochs."
         if not data[self.split]:

@@ -9,25 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import permutations
 from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 
+from rashomon.data import Dataset
 from rashomon.experiments.agreeing import agreement_table, mean_over_pairs
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Plot, Series
+from rashomon.experiments.pairing import compare_each
 from rashomon.experiments.regularised import BASE, Run, epochs_of, find_variants, hear_run, runs_of
 from rashomon.experiments.summaries import Row, check_measures, headline, summarise_by, summary_row
 from rashomon.experiments.testimony import warnings_of
 from rashomon.measures.intervals import ENOUGH
-from rashomon.measures.significance import (
-    compare_variants,
-    hierarchical_test,
-    holm_bonferroni,
-    wilcoxon_test,
-)
+from rashomon.models.base import Model
 from rashomon.studies.base import Finding, RegularisedStudy, studies
 from rashomon.training.run import read_history
 from rashomon.wording import capitalised, decimal, p_value, with_interval
@@ -46,8 +42,14 @@ class RegularisedAgreement(RegularisedStudy):
     question: ClassVar[str] = "Do methods agree more when the model keeps its token vectors apart?"
     title: ClassVar[str] = "Agreement of regularised models"
     order: ClassVar[int] = 120
+    over_epochs: ClassVar[bool] = True
 
     each_epoch: bool = True  # whether the models are explained after every epoch, or after the last alone
+
+    def fits(self, model: Model, data: Dataset) -> str | None:
+        if self.subject.checkpoint is not None:
+            return "The model is trained anew with every penalty and followed over epochs: give a model to train."
+        return super().fits(model, data)
 
     def run(self, context: Context) -> Finding:
         check_measures(self.measures, "agreement")
@@ -56,7 +58,7 @@ class RegularisedAgreement(RegularisedStudy):
         runs = runs_of(context, found.variants)
         pairs, instances, notes = self._hear(context, runs)
         last = instances[instances["last"]].drop(columns="last")
-        comparison = compare_agreement(last)
+        comparison = compare_each(last)
         scores = score_table(runs)
         main = headline(HEADLINE, self.measures)
         summary = with_marks(summarise_by(last, ["measure", "variant"]), comparison)
@@ -97,54 +99,6 @@ class RegularisedAgreement(RegularisedStudy):
             pd.concat(means, ignore_index=True),
             tuple(dict.fromkeys(notes)),
         )
-
-
-def compare_agreement(instances: pd.DataFrame) -> pd.DataFrame:
-    """Every variant against every other, one-sided: over texts as published, and over seeds and texts.
-
-    For Wilcoxon's test a text's value is its mean over seeds, as in the paper; what one training owes to luck it cannot
-    tell. ``p_seeds`` can, and is undefined with one seed. Each is Holm-adjusted over the whole table.
-    """
-    rows = []
-    for measure, table in instances.groupby("measure", sort=False):
-        by_variant = {
-            str(name): part.set_index(["seed", "example"])["value"]
-            for name, part in table.groupby("variant", sort=False)
-        }
-        for variant, than in permutations(by_variant, 2):
-            rows.append(
-                {
-                    "measure": measure,
-                    "variant": variant,
-                    "than": than,
-                    **paired(by_variant[variant], by_variant[than]),
-                }
-            )
-    frame = pd.DataFrame(rows, columns=["measure", "variant", "than", *PAIRED])
-    adjusted = {f"{p}_holm": holm_bonferroni(frame[p].to_numpy(dtype=np.float64)).p for p in PAIRED[-2:]}
-    return frame.assign(**adjusted)
-
-
-PAIRED = ("n", "undefined", "seeds", "difference", "low", "high", "interval", "p_texts", "p_seeds")
-
-
-def paired(first: pd.Series[float], second: pd.Series[float]) -> Row:
-    """Two variants on the same seeds and texts: the difference, its interval, and whether the first is higher."""
-    second = second.reindex(first.index)
-    seeds = [part for _, part in first.groupby(level="seed", sort=False)]
-    texts = [part.index.get_level_values("example").tolist() for part in seeds]
-    ours = [part.to_numpy(dtype=np.float64) for part in seeds]
-    theirs = [second.loc[part.index].to_numpy(dtype=np.float64) for part in seeds]
-    found = compare_variants(ours, theirs, texts).row()
-    difference = (first - second).groupby(level="example").mean()
-    tested = wilcoxon_test(difference.to_numpy(), np.zeros(len(difference)), "greater")
-    over_seeds = hierarchical_test(
-        [one - other for one, other in zip(ours, theirs, strict=True)], "greater", texts
-    )
-    return {name: found[name] for name in PAIRED if name in found} | {
-        "p_texts": tested.p,
-        "p_seeds": over_seeds.p,
-    }
 
 
 def with_marks(summary: pd.DataFrame, comparison: pd.DataFrame) -> pd.DataFrame:
