@@ -6,6 +6,7 @@ from rashomon.experiments.subject import DatasetSpec, Subject
 from rashomon.experiments.testimony import Ask
 from rashomon.studies.adversary import AdversarySweep
 from rashomon.studies.agreement import Agreement
+from rashomon.studies.agreement_and_truth import AgreementAndTruth
 from rashomon.studies.asking import study
 from rashomon.studies.attefa import Attefa
 from rashomon.studies.base import ExplanationStudy, Finding, Judgement, Study, studies
@@ -24,6 +25,7 @@ from rashomon.studies.seed_variance import SeedVariance
 __all__ = [
     "AdversarySweep",
     "Agreement",
+    "AgreementAndTruth",
     "Ask",
     "Attefa",
     "CartographyStudy",
