@@ -12,10 +12,17 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from rashomon.experiments.testimony import Testimony, is_signed
+from rashomon.experiments.summaries import FLOOR
+from rashomon.experiments.testimony import Testimony, answerable, is_signed
 from rashomon.measures import measures
 from rashomon.measures.agreement import kendall_matrix
 from rashomon.measures.base import Floats, Ragged
+from rashomon.models.base import Model
+
+
+def witnesses(methods: Sequence[str], model: Model) -> list[str]:
+    """The methods that can explain the model, the random control aside."""
+    return [method for method in answerable(methods, model)[0] if method != FLOOR]
 
 
 def agreement_table(testimony: Testimony, names: Sequence[str]) -> pd.DataFrame:
@@ -60,7 +67,8 @@ def _compare(
 
 
 def mean_over_pairs(pairs: pd.DataFrame) -> pd.DataFrame:
-    """A text's agreement by each measure: the mean over the pairs of methods, undefined where every pair is."""
+    """A text's agreement by each measure: the mean over pairs of methods, the random control left out."""
+    pairs = pairs[(pairs["first"] != FLOOR) & (pairs["second"] != FLOOR)]
     keys = [name for name in pairs.columns if name not in ("first", "second", "value")]
     return pairs.groupby(keys, sort=False)["value"].mean().reset_index()
 

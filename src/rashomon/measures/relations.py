@@ -58,9 +58,9 @@ def _reach(x: Floats, y: Floats, both: np.ndarray, scaled: Floats, seed: int) ->
     rng, count = np.random.default_rng(seed), int(there.sum())
     times = rng.multinomial(count, np.full(count, 1 / count), size=RESAMPLES).astype(np.float64)
     rows = [_weighted(x[s][there], y[s][there], both[s][there], times) for s in range(len(x))]
-    with np.errstate(invalid="ignore"):
-        drawn = np.nanmean(np.arctanh(np.clip(np.array(rows), -_EDGE, _EDGE)), 0)
-    over_texts = float(np.nanvar(drawn))
+    on_scale = np.arctanh(np.clip(np.array(rows), -_EDGE, _EDGE))
+    drawn = on_scale[:, np.isfinite(on_scale).any(0)]  # a draw of one text many times over has no correlation
+    over_texts = float(np.nanmean(drawn, 0).var()) if drawn.size else 0.0
     seeds = len(scaled)
     over_seeds = float(scaled.var(ddof=1)) / seeds if seeds > 1 else 0.0
     total = over_texts + over_seeds

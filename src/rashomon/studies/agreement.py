@@ -19,7 +19,7 @@ import pandas as pd
 from rashomon.data import Dataset
 from rashomon.drawing.tables import SummaryTable, figure_first
 from rashomon.errors import DoesNotFit, UserError
-from rashomon.experiments.agreeing import agreement_table
+from rashomon.experiments.agreeing import agreement_table, witnesses
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions, Matrix, Plot, Series
 from rashomon.experiments.judging import counted, too_few
@@ -35,7 +35,6 @@ from rashomon.experiments.summaries import (
 )
 from rashomon.experiments.testimony import (
     Testimony,
-    answerable,
     from_stored,
     hear,
     samples,
@@ -88,8 +87,7 @@ class Agreement(ExplanationStudy):
     measures: tuple[str, ...] = MEASURES  # of agreement, by name (`rashomon list measures`)
 
     def fits(self, model: Model, data: Dataset) -> str | None:
-        methods, _ = answerable(self.methods, model)
-        several = len([method for method in methods if method != FLOOR]) > 1
+        several = len(witnesses(self.methods, model)) > 1
         return super().fits(model, data) or (None if several else ONE_METHOD)
 
     def run(self, context: Context) -> Finding:

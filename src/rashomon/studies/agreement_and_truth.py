@@ -90,9 +90,7 @@ class AgreementAndTruth(RegularisedStudy):
         asked = replace(self.asked, methods=(*self.methods, FLOOR))
         heard = hear_run(context, data, run, asked)
         notes += warnings_of([heard])
-        own = [method for method in heard.explanations.methods if method != FLOOR]
-        alone = replace(heard, explanations=heard.explanations.where(method=set(own)))
-        agreed = mean_over_pairs(agreement_table(alone, self.measures).drop(columns="tokens"))
+        agreed = mean_over_pairs(agreement_table(heard, self.measures).drop(columns="tokens"))
         worth = [*self._found(heard, notes), self._erased(heard)]
         return agreed.assign(variant=run.variant), pd.concat(worth, ignore_index=True).assign(
             variant=run.variant

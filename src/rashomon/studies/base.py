@@ -21,6 +21,7 @@ from rashomon.drawing.notebook import finding_html
 from rashomon.drawing.tables import figure_first, table_text
 from rashomon.errors import DoesNotFit
 from rashomon.experiments.abilities import able_model
+from rashomon.experiments.agreeing import witnesses
 from rashomon.experiments.figures import Figure
 from rashomon.experiments.judging import Rating
 from rashomon.experiments.regularised import EPOCH_MODELS, MARGIN, Asked, Penalties, dynamics_of
@@ -299,6 +300,7 @@ class RegularisedStudy(Study):
     All of them are trained for a few epochs from the same seeds, and what they predict is kept after every epoch.
     """
 
+    fewest_methods: ClassVar[int] = 2
     over_epochs: ClassVar[bool] = False  # whether the study cannot do without the model of every epoch
 
     methods: tuple[str, ...] = (
@@ -355,7 +357,7 @@ class RegularisedStudy(Study):
             return "The model does not choose between classes, whose probabilities are followed over epochs."
         if not data[self.split]:
             return f"The {self.split} split of {data.name} is empty, so there is nothing to explain."
-        if len(answerable(self.methods, model)[0]) < 2:
+        if len(witnesses(self.methods, model)) < self.fewest_methods:
             return "Agreement needs at least two methods that can explain the model."
         return None
 

@@ -57,7 +57,7 @@ class CartographyStudy(RegularisedStudy):
     name: ClassVar[str] = "cartography"
     question: ClassVar[str] = "On which texts do the methods agree: easy, ambiguous or hard ones?"
     title: ClassVar[str] = "Map of the texts"
-    order: ClassVar[int] = 60
+    order: ClassVar[int] = 42
 
     variants: tuple[str, ...] = ("tying",)  # penalties beside the base, with a weight or without; may be none
     ddof: int = 0  # of the spread over epochs: 0 in the cartography paper's code, 1 in that of hard-to-agree

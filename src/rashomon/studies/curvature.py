@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from rashomon.data import Dataset, Example
-from rashomon.experiments.agreeing import agreement_by_text
+from rashomon.experiments.agreeing import agreement_by_text, witnesses
 from rashomon.experiments.context import Context
 from rashomon.experiments.curvature import GradientNorms, gradient_norms, representations
 from rashomon.experiments.figures import Figure, Plot, Series
@@ -45,7 +45,8 @@ class Curvature(RegularisedStudy):
     name: ClassVar[str] = "curvature"
     question: ClassVar[str] = "Do methods agree where the model's picture of a text turns sharply?"
     title: ClassVar[str] = "Curvature around the texts"
-    order: ClassVar[int] = 65
+    order: ClassVar[int] = 45
+    fewest_methods: ClassVar[int] = 0
 
     variants: tuple[str, ...] = ("tying",)  # penalties beside the base; none of a checkpoint
     projections: int | None = (
@@ -61,6 +62,9 @@ class Curvature(RegularisedStudy):
     def fits(self, model: Model, data: Dataset) -> str | None:
         if "gradients" not in model.capabilities:
             return "The model's output cannot be differentiated, so its curvature is unknown."
+        too_few = len(witnesses(self.methods, model)) < 2
+        if too_few and self.subject.checkpoint is not None:
+            return "There is nothing to set curvature beside: neither two methods to agree nor a training."
         return super().fits(model, data)
 
     def run(self, context: Context) -> Finding:
@@ -99,9 +103,13 @@ class Curvature(RegularisedStudy):
         nearest = self._nearest(model, data[self.split], examples)
         found = {"variant": run.variant, "seed": run.seed, "example": [e.id for e in examples]}
         table = pd.DataFrame({**found, NORM: norms.norms, "error": norms.error, NEAREST: nearest})
-        testimony = hear_run(context, data, run, self.asked)
-        notes += warnings_of([testimony])
-        table = table.merge(agreement_by_text(testimony, self.measures), on=["seed", "example"], how="left")
+        if len(witnesses(self.methods, model)) > 1:
+            testimony = hear_run(context, data, run, self.asked)
+            notes += warnings_of([testimony])
+            agreed = agreement_by_text(testimony, self.measures)
+            table = table.merge(agreed, on=["seed", "example"], how="left")
+        else:
+            notes.append("Fewer than two methods can explain the model, so agreement is not looked at.")
         dynamics = dynamics_of_run(run, data, self.split)
         if dynamics is not None:
             place = map_table(dynamics, run, self.ddof, self.closeness)
