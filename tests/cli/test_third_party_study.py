@@ -23,7 +23,16 @@ from rashomon.studies.base import Finding, Judgement, Study, in_order, studies
 from tests.cli.conftest import Command
 from tests.studies.planted import planted, subject_in
 
-FEW = ("agreement", "noise-ceiling", "recovery", "necessity", "permutation", "instance-adversary")
+FEW = (
+    "cartography",
+    "curvature",
+    "agreement",
+    "noise-ceiling",
+    "recovery",
+    "necessity",
+    "permutation",
+    "instance-adversary",
+)
 FEW += ("seed-variance", "adversary", "attefa")
 
 
@@ -127,4 +136,8 @@ def test_the_audit_says_why_it_does_not_fit(
 
 def test_a_study_that_does_not_say_so_is_no_part_of_an_audit() -> None:
     asked = Ask()
-    assert {kind.name for kind in in_order() if kind.for_audit(asked) is None} == {"guided-mlp"}
+    assert {kind.name for kind in in_order() if kind.for_audit(asked) is None} == {
+        "agreement-and-truth",
+        "guided-mlp",
+        "regularised-agreement",
+    }

@@ -125,6 +125,15 @@ def test_what_was_trained_for_the_search_is_not_trained_again(context: Context) 
     assert last.fingerprint() == model_of(context, runs[0], 2).fingerprint()
 
 
+def test_a_run_that_kept_more_serves_those_who_ask_for_less(context: Context) -> None:
+    subject = subject_in(context)
+    (fuller,) = context.train_all([replace(subject, callbacks=("dynamics(split=test)",))])
+    assert context.train_all([subject]) == [fuller] == context.folders(subject)
+    (other,) = context.train_all([replace(subject, seeds=(1,))])
+    assert other != fuller
+    assert len(finished_runs(context)) == 2
+
+
 def test_without_epoch_models_the_kept_model_is_taken(context: Context) -> None:
     subject = subject_in(context)
     (run,) = runs_of(context, find_variants(context, subject, Penalties(())).variants)

@@ -32,12 +32,14 @@ from rashomon.progress import progress
 from rashomon.runs.executor import Backend, run_tasks
 from rashomon.runs.specifications import Plain
 from rashomon.runs.store import Store
-from rashomon.training.callbacks import epoch_folder
+from rashomon.training.callbacks import epoch_folder, make_callback
 from rashomon.training.loop import History
 from rashomon.training.run import MODEL, Trained, TrainingRun, read_history
 from rashomon.training.train import default_training, training_run
 
 EXPLANATIONS = "explanations.parquet"
+# What an audit, and the studies that follow a training, have kept beside the model.
+KEPT_BESIDE = (("dynamics(split=test)",), ("dynamics(split=test)", "epoch-models"))
 DROPPED_OUT = "explained with dropout on, so that the model was another one at every reading"
 
 
@@ -130,10 +132,18 @@ class Context:
     def _runs(self, subject: Subject) -> list[TrainingRun]:
         data = self.dataset(subject.dataset)
         how = subject.training or default_training(subject.model, data)
-        return [
+        runs = [
             training_run(subject.model, data, how, seed, subject.objective, subject.callbacks)
             for seed in subject.seeds
         ]
+        return [self._serving(run) for run in runs]
+
+    def _serving(self, run: TrainingRun) -> TrainingRun:
+        """The run itself, or a finished one that differs from it only in what it keeps beside the same model."""
+        if run.callbacks or self.store.finished(run.key(), "models"):
+            return run
+        fuller = (replace(run, callbacks=tuple(map(make_callback, more))) for more in KEPT_BESIDE)
+        return next((other for other in fuller if self.store.finished(other.key(), "models")), run)
 
     def _read_trained(self, folder: Path) -> Trained:
         return Trained(self._loaded(folder / MODEL), *read_history(folder), folder)

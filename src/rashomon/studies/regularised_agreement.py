@@ -182,5 +182,5 @@ def _effect(
     cost = 100 * (float(f1.get(name, np.nan)) - float(f1.get(BASE, np.nan)))
     return (
         f"{name} {word}: {with_interval(rows[name])} ({p_value(min(up, down))} {over}), "
-        f"with {decimal(cost, 1)} points of F1 on test."
+        f"and F1 on test changes by {decimal(cost, 1)} points."
     )
