@@ -53,6 +53,13 @@ def test_p_values(p: float, text: str) -> None:
     assert p_value(p) == text
 
 
+@pytest.mark.parametrize(
+    ("end", "text"), [(0.0, "0"), (1.0, "1"), (-0.2, "−.2"), (0.001, ".001"), (10.0, "10"), (-0.0, "0")]
+)
+def test_ends_of_scales(end: float, text: str) -> None:
+    assert wording.brief(end) == text
+
+
 def test_what_an_interval_is_called() -> None:
     assert wording.interval_column(["95 %", "95 %", "none"]) == "mean [95 %]"
     assert wording.interval_column(["range", "none"]) == "mean (range)"
@@ -144,3 +151,16 @@ def test_writing_loads_nothing() -> None:
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("numbers", "said"),
+    [
+        ([4], "4"),
+        ([9, 3], "3 and 9"),
+        ([3, 4, 5, 9, 1], "1, 3-5 and 9"),
+        (range(1, 200, 2), ", ".join(str(n) for n in range(1, 101, 2)) + " and 50 more"),
+    ],
+)
+def test_ranges(numbers: list[int], said: str) -> None:
+    assert wording.ranges(numbers) == said

@@ -16,12 +16,15 @@ console = Console(stderr=True)
 class Advance(Protocol):
     """Call it when ``steps`` more are done; ``note`` says something about the newest of them."""
 
-    def __call__(self, steps: int = 1, note: str = "") -> None: ...
+    def __call__(self, steps: float = 1, note: str = "") -> None: ...
 
 
 class _State:
     shown = sys.stderr.isatty()
     bars: Progress | None = None  # rich allows one live display, so nested work shares it
+    whole: tuple[Advance, float] | None = (
+        None  # the work that what comes next is a part of, and how much of it
+    )
     depth = 0
 
 
@@ -41,10 +44,33 @@ def silence() -> Iterator[None]:
 
 
 @contextmanager
+def part_of(advance: Advance, size: float) -> Iterator[None]:
+    """What is followed inside has no bar of its own: it moves that of the whole, by ``size`` steps when it is done."""
+    done = 0.0
+
+    def move(steps: float = 1, note: str = "") -> None:
+        nonlocal done
+        more = min(steps, size - done)
+        done += more
+        advance(more, note)
+
+    before, _State.whole = _State.whole, (move, size)
+    try:
+        yield
+        move(size)
+    finally:
+        _State.whole = before
+
+
+@contextmanager
 def progress(what: str, total: int) -> Iterator[Advance]:
     """Follow ``total`` steps of work called ``what``."""
     if not _State.shown or total <= 0:
         yield lambda steps=1, note="": None
+    elif _State.whole is not None:
+        move, size = _State.whole
+        with part_of(lambda steps=1, note="": None, 1):  # what is inside of it moves nothing
+            yield lambda steps=1, note="": move(size * steps / total, note or what)
     elif console.is_terminal:
         with _bar(what, total) as advance:
             yield advance
@@ -58,7 +84,7 @@ def _lines(what: str) -> Iterator[Advance]:
     """A line when work begins and one when it ends; work inside work would only be noise in a log."""
     last = ""
 
-    def remember(steps: int = 1, note: str = "") -> None:
+    def remember(steps: float = 1, note: str = "") -> None:
         nonlocal last
         last = note or last
 
@@ -94,7 +120,7 @@ def _bar(what: str, total: int) -> Iterator[Advance]:
     bars = _State.bars
     task = bars.add_task(what, total=total, note="")
 
-    def advance(steps: int = 1, note: str = "") -> None:
+    def advance(steps: float = 1, note: str = "") -> None:
         bars.advance(task, steps)
         if note:
             bars.update(task, note=note)

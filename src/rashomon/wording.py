@@ -84,6 +84,12 @@ def number(value: Any, digits: int = 2) -> str:
     return f"−{_bare(text)}" if value < 0 and size else _bare(text)
 
 
+def brief(value: float) -> str:
+    """The end of a scale: ``0``, ``1``, ``−.2``, ``.001``."""
+    size = f"{abs(value):.2g}"
+    return f"−{_bare(size)}" if value < 0 and float(size) else _bare(size)
+
+
 def cell(value: Any, column: str = "") -> str:
     """Anything that may stand in a table of the page."""
     if _is_truth(value):
@@ -134,6 +140,21 @@ def size(count: float) -> str:
             return f"{count:.0f} {unit}"
         count /= 1000
     return f"{count:.1f} GB"
+
+
+def ranges(numbers: Iterable[int], most: int = 50) -> str:
+    """``3, 7-9 and 12``: whole numbers in order, neighbours together; after ``most`` of these, how many more."""
+    runs: list[list[int]] = []
+    for value in sorted(set(numbers)):
+        if runs and value == runs[-1][1] + 1:
+            runs[-1][1] = value
+        else:
+            runs.append([value, value])
+    parts = [str(first) if first == last else f"{first}-{last}" for first, last in runs[:most]]
+    more = sum(last - first + 1 for first, last in runs[most:])
+    if more:
+        parts.append(f"{more:,} more")
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def capitalised(text: str) -> str:

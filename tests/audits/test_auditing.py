@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+import rashomon as ra
 from rashomon.audits.auditing import AuditSettings, measure_costs, run_audit, single_finding
 from rashomon.data import Columns, Dataset, Example
-from rashomon.errors import UserError
+from rashomon.errors import Caution, UserError
 from rashomon.experiments.context import Context
 from rashomon.experiments.subject import DatasetSpec, Subject
 from rashomon.experiments.testimony import Ask, hear
@@ -22,7 +23,7 @@ from tests.studies.planted import LABELS, SMALL, planted, subject_in
 METHODS = ("attention", "leave-one-out", "random")
 TRIAL = ("permutation", "instance-adversary", "seed-variance", "adversary", "attefa")
 MAPPED = ("cartography", "curvature")
-STUDIES = ("agreement", "noise-ceiling", "erasure", "recovery", *MAPPED, "necessity", *TRIAL)
+STUDIES = ("performance", "agreement", "noise-ceiling", "erasure", "recovery", *MAPPED, "necessity", *TRIAL)
 TEXTS = (
     "a witty warm film and a great plot",
     "the movie was dull",
@@ -90,6 +91,7 @@ def test_checkpoints_on_a_file(
         context, AuditSettings(subject, ("attention", "gradient-x-input", "attention-rollout"), 10)
     )
     assert [finding.study for finding in audit.findings] == [
+        "performance",
         "agreement",
         "noise-ceiling",
         "erasure",
@@ -113,7 +115,13 @@ def test_nothing_needs_labels(context: Context, checkpoint: Callable[..., Path],
     subject = Subject(spec, checkpoint=str(checkpoint("bert")))
     audit = run_audit(context, AuditSettings(subject, ("attention", "lime"), 4, without=("noise-ceiling",)))
     assert audit.gold_labels == {}
-    assert [finding.study for finding in audit.findings] == ["agreement", "erasure", "curvature"]
+    assert [finding.study for finding in audit.findings] == [
+        "performance",
+        "agreement",
+        "erasure",
+        "curvature",
+    ]
+    assert "have no labels, so how often it is right cannot be told" in audit.findings[0].verdict
     assert "noise-ceiling was left out as asked." in audit.warnings
 
 
@@ -126,7 +134,8 @@ def test_labels_that_are_not_the_models_are_said(context: Context, checkpoint: C
     ):
         data = context.adopt(Dataset("d", {"test": examples}, labels))
         subject = Subject(data, checkpoint=str(checkpoint("bert", classes)))
-        audit = run_audit(context, replace(settings, subject=subject))
+        with pytest.warns(Caution, match=note):
+            audit = run_audit(context, replace(settings, subject=subject))
         assert sum(note in warning for warning in audit.warnings) == 1
         assert bool(audit.gold_labels) == (classes == 2)
 
@@ -137,7 +146,7 @@ def test_a_study_that_cannot_be_done_is_named(context: Context) -> None:
     subject = subject_in(context, Dataset("d", {**data.splits, "test": wrong}, data.labels))
     settings = AuditSettings(subject, ("leave-one-out",), 6, without=("necessity", "noise-ceiling", *TRIAL))
     audit = run_audit(context, settings)
-    assert [finding.study for finding in audit.findings] == ["erasure", "curvature"]
+    assert [finding.study for finding in audit.findings] == ["performance", "erasure", "curvature"]
     left_out = [warning for warning in audit.warnings if "left out: " in warning]
     assert [warning.split()[0] for warning in left_out] == [
         "agreement,",
@@ -170,6 +179,7 @@ def test_texts_come_from_the_split_that_is_there(context: Context) -> None:
         ({"methods": ("lmie",)}, "lime"),
         ({"without": ("erasur",)}, "erasure"),
         ({"without": STUDIES}, "No study fits"),
+        ({"without": STUDIES[1:]}, "No study fits"),  # one that says nothing of explanations is not enough
     ],
 )
 def test_mistakes(context: Context, change: dict, message: str) -> None:
@@ -205,3 +215,34 @@ def test_a_report_on_stored_explanations_names_what_is_in_the_file(context: Cont
     )
     Explanations(replace(item, model="unknown") for item in heard.explanations).save(path)
     assert single_finding(study, study.run(context), "", 1.0).model == "stored explanations"
+
+
+def test_what_was_done_to_the_data_is_in_the_record(context: Context) -> None:
+    data = replace(planted(), notes=("2 of 98 rows of reviews.csv have an empty text and were left out.",))
+    settings = AuditSettings(subject_in(context, data), METHODS, 3, without=STUDIES[2:])
+    assert data.notes[0] in run_audit(context, settings).warnings
+
+
+def test_explanations_from_elsewhere_take_part(tmp_path: Path) -> None:
+    data = planted()
+    model = ra.train("mlp", data, embedding_dim=12, hidden=12, epochs=3, learning_rate=0.03)
+    texts = data["test"][:10]
+    theirs = [replace(item, method="theirs") for item in ra.explain(model, texts, "leave-one-out")]
+    report = ra.audit(
+        model, data, methods=("attention",), explanations=Explanations(theirs), store=tmp_path / "store"
+    )
+    audit = report.audit
+    assert [verdict.method for verdict in audit.verdicts] == ["attention", "theirs"]
+    assert set(audit.explanations.example_ids) == {example.id for example in texts}
+    judged = {j.aspect for j in audit.verdicts[1].judgements if j.method == "theirs"}
+    assert {"agreement", "faithfulness", "truth"} <= judged
+    assert "stability" not in judged, "it cannot be asked again"
+    stranger = Explanations(replace(item, model="another") for item in theirs)
+    with pytest.raises(UserError, match="another model than the one given, so they say nothing of it"):
+        ra.audit(model, data, methods=("attention",), explanations=stranger, store=tmp_path / "store")
+
+
+def test_too_few_texts_are_the_reason_on_the_terminal_too(context: Context) -> None:
+    settings = AuditSettings(subject_in(context), ("attention", "leave-one-out"), 2, without=STUDIES[2:])
+    audit = run_audit(context, settings)
+    assert "too few texts to tell" in audit.verdicts[0].sentence

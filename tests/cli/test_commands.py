@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,20 @@ def test_explain_with_a_checkpoint_needs_no_data(rashomon: Command, reviews: Pat
     said = rashomon("explain", "a wonderful film", "--model", folder, "--methods", "attention", "--json")
     assert said.code == 0, said
     assert json.loads(said.out)[0]["tokens"] == ["a", "wonderful", "film"]
+    asked = (
+        "explain",
+        "a wonderful film",
+        "--model",
+        folder,
+        "--methods",
+        "leave-one-out",
+        "--json",
+        "--space",
+    )
+    (told,) = json.loads(rashomon(*asked, "centred").out)
+    assert told["output_space"] == "centred"
+    for wrong in (rashomon(*asked, "centered"), rashomon("study", "erasure", "--space", "centered")):
+        assert (wrong.code, "did you mean 'centred'" in wrong.err) == (2, True)
 
 
 def test_audit_writes_a_report(rashomon: Command, reviews: Path, tmp_path: Path) -> None:
@@ -117,6 +132,40 @@ def test_audit_writes_a_report(rashomon: Command, reviews: Path, tmp_path: Path)
     assert (out / "report.html").is_file()
     assert json.loads((out / "findings.json").read_text(encoding="utf-8"))
     assert list((out / "tables").glob("*.parquet"))
+
+
+def test_stored_explanations_take_part_in_an_audit(rashomon: Command, reviews: Path, tmp_path: Path) -> None:
+    rashomon("train", "--data", reviews, *OWN, *QUICK, "--quiet", "--out", "model")
+    own = ("--model", "./model", "--data", reviews, *OWN)
+    told = rashomon("explain", *own, "--methods", "gradient-x-input", "--limit", 9, "--out", "told.parquet")
+    assert told.code == 0, told
+    few = ("--methods", "attention", "--without", "noise-ceiling,permutation,erasure", "--json")
+    said = rashomon("audit", *own, "--explanations", "told.parquet", *few, "--out", "report")
+    assert said.code == 0, said
+    assert list(json.loads(said.out)["verdicts"]) == ["attention", "gradient-x-input"]
+    rashomon("train", "--data", reviews, *OWN, *QUICK, "--seed", 7, "--quiet", "--out", "model")
+    said = rashomon("audit", *own, "--explanations", "told.parquet", *few, "--out", "report")
+    assert (said.code, "are of another model than the one given" in said.err) == (2, True), said
+
+
+def test_an_audit_begins_with_how_good_the_model_is(rashomon: Command, reviews: Path, tmp_path: Path) -> None:
+    rashomon("train", "--data", reviews, *OWN, *QUICK, "--quiet", "--out", "model")
+    starred = reviews.read_text(encoding="utf-8").replace(",4\n", ",4 stars\n").replace(",1\n", ",1 star\n")
+    (tmp_path / "starred.csv").write_text(starred, encoding="utf-8")
+    few = ("--methods", "attention,leave-one-out", "--instances", 3)
+    few += ("--without", "noise-ceiling,erasure,permutation")
+    said = rashomon("audit", "--model", "./model", "--data", "starred.csv", *OWN, *few, "--out", "report")
+    assert said.code == 0, said
+    matched = "The labels 1 star, 4 stars are not the model's 1, 4; they were matched in order: 1 star with 1"
+    assert f"warning: {matched}" in said.err
+    assert said.out.startswith("Accuracy ")
+    assert "It predicts " in said.out
+    page = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
+    sections = re.findall(r'<section id="(study-[a-z-]+)"', page)
+    assert sections[:2] == ["study-performance", "study-agreement"]
+    assert (
+        page.count("they were matched in order: 1 star with 1, 4 stars with 4.") >= 2
+    )  # there and among all
 
 
 def test_a_study_from_options_and_from_a_file_is_the_same(rashomon: Command, tmp_path: Path) -> None:

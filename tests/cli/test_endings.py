@@ -27,6 +27,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
         "train --data nowhere.csv",
         "audit --data nowhere.csv",
         "audit --out file",
+        "audit --explanations nowhere.parquet",
         "explain text --embeddings nowhere.npz",
         "explain --data nowhere.csv",
         "explain text --model ./nowhere",

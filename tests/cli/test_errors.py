@@ -30,6 +30,11 @@ BAD = [
     ("train --data numbers.csv", "number"),
     ("train --data broken.jsonl", "line 2"),
     ("train --data blank.csv", "line 3"),
+    (
+        "train --data gaps.csv --empty error",
+        "2 of 30 rows of gaps.csv have an empty text ('text'): lines 4 and 6.",
+    ),
+    ("study agreement --data gaps.csv --empty leave", "way with blank texts named 'leave'"),
     ("train --train train.csv --test stray.csv", "stray"),
     ("train --data notes.docx", ".docx"),
     ("train --dataset sstt", "sstt"),
@@ -101,6 +106,9 @@ BAD = [
     ("study agreement --config folder", "folder, not a file"),
     ("study agreement --config broken.toml", "not valid TOML"),
     ("study agreement --explanations nowhere.parquet", "nowhere.parquet"),
+    ("audit --explanations nowhere.parquet", "nowhere.parquet"),
+    ("audit --explanations folder", "folder, not a file"),
+    ("audit --explanations file.txt --seed 0 --seed 1", "give one seed"),
     ("train --hidden 9999999999999999999999", "hidden must be"),
     ("train --layers 100000000", "layers must be"),
     ("train --width 99999999999999999999999", "widths"),
@@ -135,6 +143,7 @@ def bad_files(tmp_path: Path, reviews: Path) -> None:
         "numbers.csv": "text,label\n1.5,0\n2.5,1\n" * 5,
         "broken.jsonl": '{"text": "fine", "label": 1}\n{"text": \n',
         "blank.csv": "text,label\na fine day,1\n ,0\na grey day,0\n",
+        "gaps.csv": "text,label\na fine day,1\na grey day,0\n,1\na long day,0\n ,1\n" + "a day,1\n" * 25,
         "train.csv": "text,label\n" + "a fine day,good\na grey day,bad\n" * 9,
         "stray.csv": "text,label\na fine day,stray\n",
         "notes.docx": "text",
@@ -238,6 +247,26 @@ def test_texts_cannot_steer_the_terminal(rashomon: Command, tmp_path: Path) -> N
     assert said.code == 0, said
     assert "\\x1b[2J\\x1b]0;owned\\x07 a fine\\x9b31m day" in said.out
     assert not set(said.out) & {"\x1b", "\x07", "\x9b"}
+
+
+QUICK = "--encoder mlp --hidden 4 --epochs 1"
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["data show", "explain --model ./model --methods attention", f"explain --methods attention {QUICK}"],
+)
+def test_a_few_blank_texts_are_left_out_and_told_of_once(
+    rashomon: Command, tmp_path: Path, words: str
+) -> None:
+    lines = [f"a {word} day {n},{word}" for n in range(20) for word in ("fine", "grey")]
+    (tmp_path / "gaps.csv").write_text("\n".join(["text,label", *lines, ",fine", " ,grey"]), encoding="utf-8")
+    if "--model" in words:
+        assert rashomon("train", "--data", "gaps.csv", *QUICK.split(), "--out", "model").code == 0
+    said = rashomon(*words.split(), "--data", "gaps.csv")
+    left_out = "2 of 42 rows of gaps.csv have an empty text ('text') and were left out: lines 42-43."
+    assert (said.code, said.err.count(f"warning: {left_out}\n")) == (0, 1), said
+    assert said.out.count(f"note: {left_out}") == 1
 
 
 def test_a_plugin_that_is_broken_is_told_in_a_line(

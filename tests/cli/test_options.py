@@ -53,6 +53,8 @@ TYPED: dict[str, tuple[str, Any]] = {
     "vocabulary_size": ("--vocabulary-size 50", 50),
     "min_count": ("--min-count 2", 2),
     "embeddings": ("--embeddings vectors.txt", "vectors.txt"),
+    "embedding_scale": ("--embedding-scale .1", 0.1),
+    "decay_embeddings": ("--decay-embeddings", True),
     "freeze_embeddings": ("--freeze-embeddings", True),
     "epochs": ("--epochs 5", 5),
     "batch_size": ("--batch-size 9", 9),
@@ -100,6 +102,13 @@ def test_what_is_not_typed_stays_as_usual(rashomon: Command, monkeypatch: pytest
     assert (asked[0].model, asked[0].training) == (ModelSpec(), None)
     usual = to_plain(FINE_TUNING)
     assert to_plain(asked[1].training) == {**usual, "clip": None}
+
+
+def test_no_step_at_all_can_be_asked_for(rashomon: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = _instead_of_training(monkeypatch)
+    rashomon("train", "--step", "none")
+    assert asked[0].model.steps == ()
+    assert "'none'" in rashomon("train", "--step", "none", "--step", "lowercase").err
 
 
 def test_an_objective_and_what_is_kept_reach_the_subject(

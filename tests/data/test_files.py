@@ -210,8 +210,12 @@ GOOD = {"text": "good", "label": 1}
         ([GOOD], Columns(pair="zzz"), "no column 'zzz' in .*; its columns are: text, label"),
         ([GOOD, {"text": 5, "label": 1}], None, "'text' should hold text, but line 2 of .* has the number 5"),
         ([GOOD, {"text": ["x"], "label": 1}], None, "line 2 of .* has something else"),
-        ([GOOD, {"text": "  ", "label": 1}], None, "The text \\('text'\\) in line 2 of .* is empty"),
-        ([GOOD, {"label": 1}], None, "in line 2 of .* is empty"),
+        (
+            [GOOD, {"text": "  ", "label": 1}],
+            None,
+            "1 of 2 rows of .* has an empty text \\('text'\\): line 2. .*--empty skip",
+        ),
+        ([GOOD, {"label": 1}], None, "an empty text .*: line 2"),
         ([GOOD, {"text": "x"}], None, "The label \\('label'\\) in line 2 of .* is empty"),
         (
             [{"text": "4", "label": 1}, {"text": "-5.0", "label": 0}],

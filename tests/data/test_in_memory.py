@@ -99,7 +99,13 @@ def test_a_list_of_texts_has_no_labels() -> None:
         (lambda: Dataset.from_pandas(FRAME[:0], "body", label="stars"), "holds no rows"),
         (lambda: Dataset.from_pandas(pd.concat([FRAME, FRAME], axis=1), "body"), "are named 'body'"),
         (lambda: Dataset.from_pandas(TEXTS), "from_list"),  # type: ignore[arg-type]
-        (lambda: Dataset.from_pandas(FRAME.assign(body=[None, *TEXTS[1:]]), "body", label="stars"), "row 1"),
+        (
+            lambda: Dataset.from_pandas(
+                FRAME.assign(body=[None, *TEXTS[1:]]), "body", label="stars", empty="error"
+            ),
+            "row 1",
+        ),
+        (lambda: Dataset.from_list(["a", " "], empty="all"), "way with blank texts named 'all'"),  # type: ignore[arg-type]
         (lambda: Dataset.from_pandas(FRAME.assign(stars=1), "body", label="stars"), "only one class"),
         (lambda: Dataset.from_list("a text"), "put one text into a list"),
         (lambda: Dataset.from_list([]), "is empty"),

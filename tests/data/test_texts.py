@@ -50,7 +50,10 @@ def test_natural_inputs(given: object, expected: list[tuple[str, str, str | None
         (pd.Series([1.5]), "is a float"),
         (pd.Series([None, "good"]), "NoneType"),
         (pd.DataFrame({"body": ["good film"]}), "There is no column 'text' .* frame\\['body'\\]"),
-        (pd.DataFrame({"text": [None, "good film"]}), "row 1 of the frame is empty"),
+        (
+            pd.DataFrame({"text": [None, "good film"]}),
+            "1 of 2 rows of the frame has an empty text .*: row 1. Mend or remove",
+        ),
         ([ONE, ONE], "2 examples have the id 'a'"),
         ([Example("1", "good"), "bad"], "2 examples have the id '1'"),
         (Dataset("d", {"test": (ONE,)}, ()), "data\\['test'\\]"),

@@ -64,6 +64,26 @@ def test_words_without_a_vector_are_spread_like_the_others(tmp_path: Path) -> No
     assert not np.array_equal(matrix, other)
 
 
+@pytest.mark.parametrize("kind", ["v.npz", "v.vec.gz"])
+@pytest.mark.parametrize("scale", [0.1, 0.47, 3.0])
+def test_vectors_are_scaled_to_a_standard_deviation(tmp_path: Path, kind: str, scale: float) -> None:
+    path = write(tmp_path, kind)
+    plain, found = load_vectors(path, VOCABULARY, np.random.default_rng(0))
+    scaled, also_found = load_vectors(path, VOCABULARY, np.random.default_rng(0), scale)
+    assert np.array_equal(found, also_found)
+    assert scaled[found].std(dtype=np.float64) == pytest.approx(scale, abs=1e-6)
+    # Only the length changes, of drawn vectors too; padding stays zero.
+    factor = scale / plain[found].std(dtype=np.float64)
+    np.testing.assert_allclose(scaled, plain * factor, rtol=1e-5)
+
+
+def test_vectors_without_spread_cannot_be_scaled(tmp_path: Path) -> None:
+    path = tmp_path / "v.txt"
+    path.write_text("good 1 1 1\nfilm 1 1 1\n")
+    with pytest.raises(UserError, match="cannot be scaled"):
+        load_vectors(path, VOCABULARY, np.random.default_rng(0), 0.1)
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [

@@ -114,6 +114,13 @@ def test_moving_a_file_of_word_vectors_changes_nothing(context: Context, tmp_pat
     assert context.folders(moved) != folder
 
 
+def test_what_is_done_to_word_vectors_is_part_of_the_key_only_when_it_is_asked_for() -> None:
+    plain = model_key(SMALL)
+    assert {"embedding_scale", "decay_embeddings"}.isdisjoint(plain)
+    assert model_key(replace(SMALL, embedding_scale=0.1)) == {**plain, "embedding_scale": 0.1}
+    assert model_key(replace(SMALL, decay_embeddings=True)) == {**plain, "decay_embeddings": True}
+
+
 def test_a_folder_with_the_name_of_an_encoder_is_not_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

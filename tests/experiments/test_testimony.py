@@ -14,12 +14,13 @@ from rashomon.experiments.testimony import (
     Ask,
     answerable,
     background,
+    cautions_about,
     draw,
     from_stored,
     hear,
     is_signed,
+    notes_of,
     samples,
-    warnings_of,
 )
 from rashomon.explainers import Explanations
 from rashomon.explainers.record import UNKNOWN
@@ -60,7 +61,7 @@ def test_methods_that_do_not_fit_are_left_out_and_named(context: Context) -> Non
     subject = subject_in(context)
     (heard,) = hear(context, Ask(subject, ("attention", "attention-rollout"), 3))
     assert heard.explanations.methods == ("attention",)
-    assert warnings_of([heard]) == (
+    assert notes_of([heard, heard]) == (
         "attention-rollout is left out: the model has no layers of self-attention",
     )
     with pytest.raises(UserError, match="No method can explain this model"):
@@ -84,9 +85,9 @@ def test_warnings_are_counted_by_kind(context: Context) -> None:
         for n, i in enumerate(heard.explanations)
     ]
     told = Explanations([*items[:2], replace(items[2], warnings=())])
-    assert warnings_of([replace(heard, explanations=told)]) == (
-        "captum:ig: # tokens were cut (2 of 3 texts)",
-    )
+    assert [str(each) for each in cautions_about([replace(heard, explanations=told)])] == [
+        "captum:ig: 0 to 1 tokens were cut (2 of 3 texts)"
+    ]
 
 
 def test_stored_accounts_are_told_apart(context: Context) -> None:

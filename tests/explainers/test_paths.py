@@ -15,6 +15,7 @@ from rashomon.explainers.paths import (
     values_at_inputs,
     values_at_references,
 )
+from rashomon.models.base import Output
 from tests.explainers.conftest import FAMILIES, Jobs
 from tests.models.tiny import PAIRS
 
@@ -61,7 +62,12 @@ def test_training_references_are_laid_over_text_by_text(jobs: Jobs) -> None:
     torch.testing.assert_close(ends.others[1, : len(padded)], model.embed(batch)[0].detach())
 
 
-@pytest.mark.parametrize("space", ["logit", "probability"])
+def explained(output: Output, space: str) -> torch.Tensor:
+    mean = output.logits.mean(1, keepdim=True)
+    return {"logit": output.logits, "centred": output.logits - mean}.get(space, output.probabilities)
+
+
+@pytest.mark.parametrize("space", ["logit", "probability", "centred"])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_sums_over_points_equal_autograd(jobs: Jobs, name: str, space: str) -> None:
     job = jobs(name, space=space)
@@ -75,12 +81,12 @@ def test_sums_over_points_equal_autograd(jobs: Jobs, name: str, space: str) -> N
         for alpha, weight in places:
             at = (ends.others + alpha * (ends.inputs - ends.others)).requires_grad_()
             output = job.model(batch, embeddings=at)
-            value = (output.logits if space == "logit" else output.probabilities)[0, job.targets[i]]
+            value = explained(output, space)[0, job.targets[i]]
             total += weight * torch.autograd.grad(value, at)[0] * (ends.inputs - ends.others)
         np.testing.assert_allclose(told[i], total[0].numpy(), atol=1e-5)
 
 
-@pytest.mark.parametrize("space", ["logit", "probability"])
+@pytest.mark.parametrize("space", ["logit", "probability", "centred"])
 def test_values_at_both_ends(jobs: Jobs, space: str) -> None:
     job = jobs("transformer", space=space)
     with torch.no_grad():
@@ -93,7 +99,7 @@ def test_values_at_both_ends(jobs: Jobs, space: str) -> None:
                 (plain, values_at_inputs(job)[i]),
                 (empty, values_at_references(job, ["pad"] * len(job.encodings))[i]),
             ):
-                wanted = (output.logits if space == "logit" else output.probabilities)[0, job.targets[i]]
+                wanted = explained(output, space)[0, job.targets[i]]
                 assert told == pytest.approx(wanted.item(), abs=1e-5)
 
 

@@ -14,7 +14,7 @@ from rashomon.errors import UserError
 from rashomon.explainers import Job, explain, make_explainer
 from rashomon.explainers.coalitions import Sampled, draw_coalitions, explained_values, log_chance
 from rashomon.explainers.perturbation import KernelShap, Lime, shapley_regression, weighted_ridge
-from rashomon.explainers.settling import settled
+from rashomon.explainers.settling import settled, unsettled
 from tests.explainers.conftest import FAMILIES, Families, Jobs
 from tests.models.tiny import SINGLES
 
@@ -42,7 +42,7 @@ def shapley(job: Job, index: int = 0) -> np.ndarray:
     return scores
 
 
-@pytest.mark.parametrize("space", ["logit", "probability"])
+@pytest.mark.parametrize("space", ["logit", "probability", "centred"])
 @pytest.mark.parametrize("name", ["bilstm", "bert", "roberta", "mlp"])
 def test_kernel_shap_over_all_coalitions_is_exact(jobs: Jobs, name: str, space: str) -> None:
     job = jobs(name, examples=(SINGLES[2], SINGLES[1]), space=space)
@@ -296,9 +296,10 @@ def test_auto_is_the_same_alone_and_under_any_budget(families: Families, method:
         assert one.configuration["used"] == other.configuration["used"]
         np.testing.assert_allclose(one.scores, other.scores, atol=1e-6)
         assert one.spread is not None
-        assert settled(one.scores[one.content], one.spread[one.content]) is not any(
-            "not settled" in w for w in one.warnings
-        )
+        scores, spread = one.scores[one.content], one.spread[one.content]
+        open_tops = tuple(warning for warning in one.warnings if "not settled" in warning)
+        assert open_tops == unsettled(scores, spread, one.configuration["used"])
+        assert settled(scores, spread) or one.configuration["used"] == one.configuration["most"]
     assert told[2].configuration["used"] == 2 ** int(told[2].content.sum()) - 2
     if method == "lime":
         assert told[0].configuration["used"] < 1000

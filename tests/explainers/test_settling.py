@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rashomon.errors import UserError
-from rashomon.explainers.settling import TOLERANCE, TOP, check_samples, doubt, looks, settled
+from rashomon.explainers.settling import TOLERANCE, TOP, check_samples, doubt, looks, settled, unsettled
 
 
 def test_settled_tops_are_right_as_often_as_stated() -> None:
@@ -47,3 +47,16 @@ def test_samples_are_a_number_or_auto(samples: object, words: str) -> None:
     with pytest.raises(UserError, match=words):
         check_samples("lime", samples, 1000)  # type: ignore[arg-type]
     check_samples("lime", "auto", 2)
+
+
+@pytest.mark.parametrize("open_places", range(TOP + 1))
+def test_open_places_are_worth_a_word_when_a_repeat_would_fill_them_otherwise(open_places: int) -> None:
+    """So many of the top lie as close to the sixth token as to be replaced by it."""
+    scores = np.array([9.0] * (TOP - open_places) + [2.0] * open_places + [1.9, 0.1])
+    said = unsettled(scores, np.full(len(scores), 0.5), 300)
+    assert len(said) == (open_places >= 3)
+    if said:
+        assert said[0].startswith(
+            f"{open_places} of the top 5 tokens are not settled after 300 samples: by their"
+        )
+    assert unsettled(scores, np.zeros(len(scores)), 300) == ()

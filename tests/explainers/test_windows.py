@@ -38,12 +38,12 @@ def test_windows_cover_the_document(families: Families, family: str, overlap: fl
         assert not (before.isalpha() and here.isalpha())
 
 
-@pytest.mark.parametrize("space", ["logit", "probability"])
+@pytest.mark.parametrize("space", ["logit", "probability", "centred"])
 def test_scores_are_those_of_the_mean_over_windows(families: Families, space: str) -> None:
     model = families("bert")
     windows = windows_of(model, LONG)
     predictions = predict(model, rows_of(model, [window.example for window in windows]))
-    outputs = predictions.logits if space == "logit" else predictions.probabilities
+    outputs = predictions.probabilities if space == "probability" else predictions.logits
     target = int(outputs.mean(0).argmax())
     told = explain_windows(model, [LONG, SINGLES[0]], METHODS, space=space)
     assert [item.example_id for item in told] == ["long", "s0"] * 3

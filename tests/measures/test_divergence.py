@@ -21,6 +21,7 @@ from rashomon.measures.divergence import (
     kl,
     matched_heads_jsd,
     mean_pairwise_jsd,
+    normalised_entropy,
     scaled_jsd,
     scaled_tvd,
     tvd,
@@ -54,6 +55,26 @@ def test_equal_to_scipy(seed: int, n: int) -> None:
     assert jsd(p, q) == pytest.approx(jensenshannon(p, q) ** 2, abs=1e-6)
     assert 0.0 <= jsd(p, q) <= LN2
     assert jsd(p, q) == pytest.approx(float(jsd(q, p)), abs=1e-12)
+
+
+@settings(max_examples=50, deadline=None)
+@given(seed=st.integers(0, 10**6), lengths=st.lists(st.integers(2, 60), min_size=1, max_size=8))
+def test_normalised_entropy_equals_scipys_and_knows_its_ends(seed: int, lengths: list[int]) -> None:
+    rows = [distributions(seed + i, 1, n)[0] for i, n in enumerate(lengths)]
+    found = normalised_entropy(Ragged.from_list(rows))
+    assert found.tolist() == pytest.approx([entropy(row) / math.log(len(row)) for row in rows], abs=1e-9)
+    order = np.random.default_rng(seed)
+    shuffled = normalised_entropy(Ragged.from_list([order.permutation(row) for row in rows]))
+    np.testing.assert_allclose(found, shuffled, atol=1e-12)
+    assert normalised_entropy(Ragged.from_list([np.full(n, 1 / n) for n in lengths])) == pytest.approx(1.0)
+    assert normalised_entropy(Ragged.from_list([np.eye(n)[0] for n in lengths])).tolist() == [0.0] * len(
+        lengths
+    )
+
+
+def test_normalised_entropy_is_undefined_where_nothing_is_distributed() -> None:
+    rows = Ragged.from_list([[1.0], [], [0.5, 0.6], [1.5, -0.5], [math.nan, 1.0], [0.5, 0.5]])
+    assert normalised_entropy(rows).tolist() == pytest.approx([math.nan] * 5 + [1.0], nan_ok=True)
 
 
 @pytest.mark.parametrize("name", ROWS)

@@ -44,6 +44,23 @@ def test_vocabulary_comes_from_the_training_split() -> None:
     assert len(capped.vocabulary) == 5
 
 
+def test_word_vectors_are_scaled_when_built_and_when_built_anew(tmp_path: Path) -> None:
+    words = np.array(["the", "plot", "film", "is", "a", "dull"])
+    path = tmp_path / "vectors.npz"
+    np.savez(path, words=words, vectors=np.random.default_rng(0).normal(0.2, 0.47, (6, 8)))
+    spec = ModelSpec(name="mlp", embeddings=str(path), embedding_scale=0.1)
+    model = build_model(spec, dataset(), seed=1)
+    assert isinstance(model, AttentionClassifier)
+    known = [place for place, word in enumerate(model.vocabulary.words) if word in words]
+    assert known
+    for made in (model, model.fresh(2)):
+        vectors = made.embedding.weight.detach()[known].double()
+        assert float(vectors.std(correction=0)) == pytest.approx(0.1, abs=1e-6)
+    with pytest.raises(UserError, match="say which with embeddings"):
+        build_model(ModelSpec(name="mlp", embedding_scale=0.1), dataset(), seed=1)
+    assert build_model(spec.without_vectors(), dataset(), seed=1).capabilities == model.capabilities
+
+
 def test_word_vectors_start_the_embeddings(tmp_path: Path) -> None:
     path = tmp_path / "vectors.npz"
     vectors = np.arange(6, dtype=np.float32).reshape(2, 3)

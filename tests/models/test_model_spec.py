@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 
 from rashomon.errors import UserError
 from rashomon.models.model_spec import ModelSpec
+
+NAN = float("nan")
 
 
 def test_json_roundtrip() -> None:
@@ -37,7 +40,8 @@ def test_names_of_pretrained_models(name: str) -> None:
         ({"heads": 0}, "heads must be at least 1"),
         ({"vocabulary_size": 0}, "vocabulary_size"),
         ({"temperature": 0.0}, "temperature"),
-        ({"temperature": float("nan")}, "temperature"),
+        ({"temperature": NAN}, "temperature"),
+        *[({"embedding_scale": wrong}, "standard deviation above 0") for wrong in (0.0, -0.1, NAN, math.inf)],
         ({"dropout": 1.0}, "dropout"),
         ({"name": "cnn", "widths": [2]}, "odd"),
         ({"name": "cnn", "hidden": 2}, "too small"),

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from rashomon.audits.record import Audit, MethodVerdict, ReportContent
-from rashomon.experiments.figures import Distributions, Matrix, Plot, Series, TextMap
+from rashomon.experiments.figures import Distributions, Gauge, Matrix, Plot, Series, TextMap
 from rashomon.explainers.collection import Explanations
 from rashomon.explainers.record import Explanation
 from rashomon.studies.base import ON_TRIAL, Finding, Judgement
@@ -79,7 +79,7 @@ def sample_audit(
             "in nine texts of ten. Attention does not: it agrees with the others hardly more than chance, "
             f"so a heatmap of attention should not be shown as the reason for a prediction.{sign}"
         ),
-        verdicts=tuple(_verdict(i, method + sign) for i, method in enumerate(methods)),
+        verdicts=tuple(_verdict(i, method + sign, undefined) for i, method in enumerate(methods)),
         findings=(
             *_findings(rng, tuple(m + sign for m in methods), undefined, sign),
             _mapped([f"ex-{index:03d}{sign}" for index in range(len(texts))], texts, undefined, sign),
@@ -220,7 +220,7 @@ def _explanation(
     )
 
 
-def _verdict(index: int, method: str) -> MethodVerdict:
+def _verdict(index: int, method: str, undefined: bool) -> MethodVerdict:
     ratings = [("good", "mixed", "poor", "good", "unknown")[(index + k) % 5] for k in range(5)]
     words = (
         ("agreement", "agrees with the others about as much as with itself", ".42 [.38, .46]"),
@@ -229,7 +229,18 @@ def _verdict(index: int, method: str) -> MethodVerdict:
         ("truth", "the planted word is first in most texts", ".88 [.84, .91]"),
         ("cost", "evaluations for one text", f"{1000 // (index + 1):,}"),
     )
-    judged = tuple(Judgement(method, a, r, w, x) for (a, w, x), r in zip(words, ratings, strict=True))
+    value = math.nan if undefined else 0.2 + 0.08 * index
+    gauges = {
+        "agreement": (Gauge("tau", value, value - 0.05, value + 0.05, -0.01, 1.0, (-0.1, 1.0)),),
+        "stability": (
+            *((Gauge("kappa", 0.9, 0.85, 0.95, 0.0, 1.0, variant="sampled again"),) if index % 2 else ()),
+            Gauge("kappa", value, floor=0.0, ceiling=1.0, variant="trained again"),
+        ),
+        "cost": (Gauge("seconds a text", 0.003, ends=(0.001, 10.0), better="lower", logarithmic=True),),
+    }
+    judged = tuple(
+        Judgement(method, a, r, w, x, gauges.get(a, ())) for (a, w, x), r in zip(words, ratings, strict=True)
+    )
     return MethodVerdict(
         method,
         "Faithful and stable, and agrees with the other gradient methods.",

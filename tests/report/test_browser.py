@@ -54,7 +54,7 @@ VARIANTS = {
 }
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [1280, 800, 360])
 @pytest.mark.parametrize("name", VARIANTS)
 def test_opens_quietly_and_fits(open_report, name, width):
     browser = open_report(VARIANTS[name](), width)
@@ -84,6 +84,25 @@ def test_axe_finds_nothing(open_report, options, width, theme):
     problems = [(v["id"], [node["html"][:150] for node in v["nodes"][:3]]) for v in result["violations"]]
     assert problems == []
     assert len(result["passes"]) > 20
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_the_numbers_of_a_judgement_come_with_the_focus(open_report, width):
+    audit = sample_audit(2)
+    browser = open_report(audit, width)
+    drawn = browser.find_elements(By.CSS_SELECTOR, ".gauge[tabindex='0']")
+    for gauge in (*drawn[:4], drawn[-1]):
+        figures = gauge.find_element(By.XPATH, "following-sibling::*[@class='figures']")
+        assert not figures.is_displayed()
+        browser.execute_script("arguments[0].focus()", gauge)
+        assert figures.text.replace("\n", "; ") == gauge.get_attribute("aria-label")
+        wide = "return document.documentElement.scrollWidth <= window.innerWidth"
+        assert browser.execute_script(wide), "the bubble makes the page scroll sideways"
+        box, words = figures.rect, gauge.rect
+        assert 0 <= box["x"] < box["x"] + box["width"] <= width
+        assert box["y"] >= words["y"] + words["height"], "the drawing stays in sight"
+    first = drawn[0].find_element(By.CSS_SELECTOR, "svg").rect
+    assert first["width"] > 80
 
 
 def test_switching_the_measure(open_report):

@@ -8,7 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from rashomon.experiments.cautions import Caution
 from rashomon.report.export import findings_data, plain, slug, storable, tables, tidy
+from rashomon.runs.specifications import from_plain
+from rashomon.studies.base import Judgement
 
 from .sample import sample_audit
 
@@ -50,6 +53,20 @@ def test_findings_hold_tables_and_figures():
     assert agreement["figures"][0]["layers"]["Kendall tau-b"][2][7] is None
     assert data["verdicts"][0]["judgements"][0]["aspect"] == "agreement"
     assert len(data["findings"]) == len(audit.findings)
+
+
+def test_judgements_and_cautions_come_back_as_they_were():
+    audit = sample_audit(2)
+    caution = Caution("lime", "3 of 5 tokens are open", 9, 50)
+    audit = replace(audit, findings=(replace(audit.findings[0], cautions=(caution,)),))
+    data = json.loads(json.dumps(findings_data(audit), allow_nan=False))
+    for verdict, stored in zip(audit.verdicts, data["verdicts"], strict=True):
+        assert (
+            tuple(from_plain(Judgement, judgement) for judgement in stored["judgements"])
+            == verdict.judgements
+        )
+    assert any(judgement.gauges for verdict in audit.verdicts for judgement in verdict.judgements)
+    assert from_plain(Caution, data["findings"][0]["cautions"][0]) == caution
 
 
 def test_table_names_are_unique():

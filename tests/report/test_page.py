@@ -8,9 +8,11 @@ import pytest
 
 from rashomon.audits.record import MethodVerdict
 from rashomon.errors import UserError
+from rashomon.experiments.cautions import Caution
 from rashomon.explainers.collection import Explanations
 from rashomon.report import render, save_report
 from rashomon.report.page import title_of
+from rashomon.report.verdict_table import verdict_table
 from rashomon.studies.base import Judgement
 
 from .sample import HOSTILE, bare_audit, sample_audit, sample_study
@@ -88,12 +90,13 @@ def test_the_order_of_the_page():
     page = Outline(render(sample_audit(2)))
     wanted = [
         "summary",
+        "warnings",
         "study-agreement",
         "study-erasure",
         "chapter-study-seed-variance",
         "study-seed-variance",
     ]
-    wanted += ["study-adversary", "examples", "warnings", "configuration", "versions", "reproduce"]
+    wanted += ["study-adversary", "examples", "configuration", "versions", "reproduce"]
     assert [name for name in page.ids if name in wanted] == wanted
 
 
@@ -116,7 +119,11 @@ def test_ratings_have_words_and_missing_ones_are_unknown():
     assert "Agrees with the others?" in page
     assert "Taste" in page
     assert page.count("not judged") == 2
-    assert re.search(r"</svg> good</span>", page)
+    assert re.search(r'<td role="cell" class="is-good">', page)
+    assert re.search(r"</svg> good</span> agrees \(\.4\)</span>", page), (
+        "a number without a scale stands in words"
+    )
+    assert 'class="gauge-drawing"' not in page
 
 
 def test_long_tables_are_folded_and_cut():
@@ -145,8 +152,38 @@ def test_the_page_of_one_study_has_nothing_of_an_audit(tmp_path):
     assert "Rashomon audit" in render(sample_audit(1))
 
 
+def _listed(page):
+    return page[
+        page.index('<h2 id="warnings-h">') : page.index("<section", page.index('<h2 id="warnings-h">'))
+    ]
+
+
 def test_warnings_of_explanations_are_counted():
-    assert "integrated-gradients on 6 of the examples" in render(sample_audit(6))
+    assert "integrated-gradients: The completeness gap is 3.1 %; use more steps. (6 of 6 texts)" in _listed(
+        render(sample_audit(6))
+    )
+
+
+def test_judgements_are_drawn_with_their_numbers_in_reach():
+    audit = sample_audit(1)
+    page = Outline(render(audit))
+    reached = [attrs for tag, attrs in page.tags if tag == "span" and attrs.get("tabindex") == "0"]
+    drawn = [j.number for v in audit.verdicts for j in v.judgements if j.gauges]
+    assert sorted(attrs["aria-label"] for attrs in reached) == sorted(drawn)
+    assert {attrs["role"] for attrs in reached} == {"img"}
+
+
+def test_a_column_has_one_scale_and_names_its_signs():
+    table = verdict_table(sample_audit(1).verdicts)
+    columns = {column.title: column for column in table.columns}
+    agreement, cost = columns["Agrees with the others?"], columns["At what cost?"]
+    assert (agreement.measure, agreement.ends, agreement.variants) == ("tau", ("−.1", "1"), ())
+    assert cost.ends == ("10", ".001"), "right is better"
+    signs = columns["Agrees with itself?"].variants
+    assert [said for _, said in signs] == ["sampled again", "trained again"]
+    assert columns["Finds the truth?"].ends is None
+    undefined = verdict_table(sample_audit(1, undefined=True).verdicts)
+    assert undefined.rows[0][1][0].drawing is None, "what is not a number has no place"
 
 
 def test_render_is_deterministic():
@@ -201,8 +238,22 @@ def test_an_earlier_report_is_replaced_whole(tmp_path):
 def test_a_warning_stands_once():
     audit = sample_audit(1)
     first, second, *rest = audit.findings
-    findings = (replace(first, warnings=("Odd.", "Rare.")), replace(second, warnings=("Odd.",)), *rest)
+    unsettled = Caution("lime", "2 to 4 of 5 tokens are open", 50, 100)
+    findings = (
+        replace(first, warnings=("Odd.", "Rare."), cautions=(unsettled,)),
+        replace(
+            second,
+            warnings=("Odd.",),
+            cautions=(replace(unsettled, about="3 of 5 tokens are open", texts=9, of=50),),
+        ),
+        *rest,
+    )
     page = render(replace(audit, findings=findings, warnings=("Whole.", "Odd.", "Rare.")))
-    listed = page[page.index('<h2 id="warnings-h">') : page.index('<section id="configuration"')]
-    assert [listed.count(warning) for warning in ("Whole.", "Odd.", "Rare.")] == [1, 1, 1]
-    assert f"{title_of(first)}, {title_of(second)}</a>" in listed
+    assert [page.count(warning) for warning in ("Whole.", "Odd.", "Rare.")] == [1, 1, 1]
+    assert page.count("tokens are open") == 1
+    listed = _listed(page)
+    assert "lime: 2 to 4 of 5 tokens are open (50 of 100 texts)" in listed
+    assert "Rare." not in listed, "what concerns one section is told there"
+    named = re.findall(r'<a href="#([a-z-]+)">', listed[listed.index("lime: 2 to 4") :])
+    assert named[:2] == ["study-agreement", "study-erasure"]
+    assert "Odd." in listed

@@ -20,7 +20,14 @@ from tests.studies.planted import planted
 
 HOSTILE = "</script><script>alert('x')</script><img src=x onerror=alert(1)> a good film"
 METHODS = ("attention", "leave-one-out")
-STUDIES_OF_A_GIVEN_MODEL = ["agreement", "noise-ceiling", "erasure", "permutation", "instance-adversary"]
+STUDIES_OF_A_GIVEN_MODEL = [
+    "performance",
+    "agreement",
+    "noise-ceiling",
+    "erasure",
+    "permutation",
+    "instance-adversary",
+]
 
 
 @pytest.fixture(scope="module")

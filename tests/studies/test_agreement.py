@@ -119,15 +119,43 @@ def test_several_seeds_are_drawn_before_texts(context: Context) -> None:
     assert by_seed.min() - 0.5 < row["low"] < row["mean"] < row["high"] < by_seed.max() + 0.5
 
 
+@pytest.mark.parametrize(("temperature", "flat"), [(1000.0, True), (0.02, False)])
+def test_beside_attention_stands_how_even_it_is(context: Context, temperature: float, flat: bool) -> None:
+    subject = subject_in(context)
+    subject = replace(subject, model=replace(subject.model, temperature=temperature))
+    finding = Agreement(subject, METHODS, 12, measures=("kendall",)).run(context)
+    (heard,) = hear(context, Ask(subject, METHODS, 12))
+    rows = finding.tables["summary"].set_index("measure")
+    scores = [_content(heard.explanations, "attention", e) for e in heard.explanations.example_ids]
+    even = [stats.entropy(row) / math.log(len(row)) for row in scores if len(row) > 1]
+    entropy = rows.loc["normalised-entropy"]
+    assert (entropy["first"], entropy["n"]) == ("attention", len(even))
+    assert entropy["mean"] == pytest.approx(np.mean(even), abs=1e-6)
+    assert (entropy["mean"] > 0.95) == flat
+    vectors = heard.model.word_vectors()  # type: ignore[union-attr]
+    assert vectors is not None
+    assert rows.loc["vector-std", "mean"] == pytest.approx(float(vectors.std(correction=0)), rel=1e-4)
+    assert ("Attention is nearly uniform" in finding.verdict) == flat
+    assert "of the largest possible entropy, with word vectors of standard deviation" in finding.verdict
+    words = {judgement.method: judgement.words for judgement in finding.judgements}
+    assert [method for method in METHODS if "nearly equal" in words[method]] == ["attention"] * flat
+
+
+def test_what_is_no_distribution_has_no_entropy(context: Context, checkpoint: Callable[..., Path]) -> None:
+    subject = Subject(context.adopt(dataset()), checkpoint=str(checkpoint("bert")))  # [CLS] has its share
+    finding = Agreement(subject, ("attention", "gradient-x-input"), 10, measures=("kendall",)).run(context)
+    assert set(finding.tables["summary"]["measure"]) == {"kendall"}
+    assert "entropy" not in finding.verdict
+
+
 def test_stored_explanations_give_the_same_table(context: Context, tmp_path: Path) -> None:
     ask = Ask(subject_in(context), METHODS, 6)
     (heard,) = hear(context, ask)
     heard.explanations.save(tmp_path / "told.parquet")
     stored = Agreement.of(replace(ask, stored=str(tmp_path / "told.parquet"))).run(Context(context.store))
-    fresh = (
-        Agreement.of(ask).run(context).tables["summary"].query("second != 'random'").reset_index(drop=True)
-    )
-    assert stored.tables["summary"].equals(fresh)
+    fresh = Agreement.of(ask).run(context).tables["summary"]
+    fresh = fresh.query("second != 'random' and measure != 'vector-std'")  # a file has no word vectors
+    assert stored.tables["summary"].equals(fresh.reset_index(drop=True))
     table = ra.agreement(heard.explanations)
     assert set(table["measure"]) == {"kendall", "pearson"}
     assert (

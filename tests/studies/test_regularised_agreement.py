@@ -11,7 +11,8 @@ import pytest
 from scipy.stats import wilcoxon
 
 from rashomon.errors import UserError
-from rashomon.experiments.context import DROPPED_OUT, Context
+from rashomon.experiments.context import Context
+from rashomon.experiments.explanation_runs import DROPPED_OUT
 from rashomon.experiments.figures import Plot
 from rashomon.experiments.pairing import compare_each
 from rashomon.measures import measures
@@ -136,8 +137,8 @@ def test_dropout_is_a_switch_with_a_warning(context: Context) -> None:
     base = study_in(context, variants=(), each_epoch=False)
     subject = replace(base.subject, seeds=(0,)).with_model(dropout=0.5)
     off, on = (replace(base, subject=subject, dropout=how).run(context) for how in ("off", "on"))
-    assert any(DROPPED_OUT in warning for warning in on.warnings)
-    assert not any(DROPPED_OUT in warning for warning in off.warnings)
+    assert any(DROPPED_OUT in warning for warning in on.all_warnings)
+    assert not any(DROPPED_OUT in warning for warning in off.all_warnings)
     assert on.summary["mean"].tolist() != off.summary["mean"].tolist()
     assert on.configuration["dropout"] == "on"
     model = context.models(subject)[0].model

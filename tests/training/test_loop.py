@@ -188,14 +188,16 @@ def test_an_improvement_below_the_least_gain_does_not_renew_the_patience(
     assert (history.best, len(history.records)) == (best, epochs)
 
 
-@pytest.mark.parametrize("ready_made", [False, True])
+@pytest.mark.parametrize(("ready_made", "decayed"), [(False, False), (True, False), (True, True)])
 def test_attention_and_ready_made_vectors_are_free_of_weight_decay(
-    planted: Dataset, vectors: str, ready_made: bool
+    planted: Dataset, vectors: str, ready_made: bool, decayed: bool
 ) -> None:
-    model = build_model(replace(SMALL, embeddings=vectors if ready_made else None), planted, 0)
+    spec = replace(SMALL, embeddings=vectors if ready_made else None, decay_embeddings=decayed)
+    model = build_model(spec, planted, 0)
     groups = make_optimizer(model, TrainingSpec(weight_decay=0.1)).param_groups
     free = {id(p) for group in groups if group["weight_decay"] == 0 for p in group["params"]}
-    tables = [p for name, p in model.named_parameters() if name == "embedding.weight" and ready_made]
+    spared = ready_made and not decayed
+    tables = [p for name, p in model.named_parameters() if name == "embedding.weight" and spared]
     assert free == {id(p) for p in [*model.attention_parameters(), *tables]}
     assert sum(len(group["params"]) for group in groups) == len(list(model.parameters()))
 

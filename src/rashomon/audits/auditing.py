@@ -7,7 +7,7 @@ registry. A study that cannot be carried out on this model or these data is left
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from rashomon.audits.record import Audit, ReportContent
@@ -19,17 +19,16 @@ from rashomon.experiments.abilities import able_model
 from rashomon.experiments.context import Context
 from rashomon.experiments.regularised import dynamics_of
 from rashomon.experiments.subject import Subject
-from rashomon.experiments.testimony import METHODS, Ask, answerable, background, draw
-from rashomon.explainers import explain, make_explainer
+from rashomon.experiments.testimony import METHODS, Ask, answerable, background, draw, heard_elsewhere
+from rashomon.explainers import make_explainer
 from rashomon.models.base import Model
 from rashomon.models.label_names import in_model_labels
-from rashomon.progress import progress, silence
+from rashomon.progress import part_of, progress
 from rashomon.runs.store import library_versions
 from rashomon.studies.agreement import Agreement, mean_by_example
-from rashomon.studies.base import Finding, Study, configuration_of, in_order
+from rashomon.studies.base import Finding, Study, configuration_of, in_order, studies
 
-TIMED_TEXTS = 8
-SLOW = 1.0  # seconds a text
+SHARES = (40, 45, 15)  # of the time: models, explanations and adversaries, studies
 
 
 @dataclass(frozen=True)
@@ -41,11 +40,12 @@ class AuditSettings:
     instances: int = 100
     split: str = "test"
     without: tuple[str, ...] = ()  # studies to leave out
+    explanations: str | None = None  # a file of explanations by further methods, which take part
 
     @property
     def asked(self) -> Ask:
         """What every study is asked."""
-        return Ask(self.subject, self.methods, self.instances, self.split)
+        return Ask(self.subject, self.methods, self.instances, self.split, beside=self.explanations)
 
 
 def run_audit(context: Context, settings: AuditSettings, command: str = "rashomon audit") -> Audit:
@@ -70,15 +70,18 @@ def _audit(context: Context, settings: AuditSettings, command: str) -> Audit:
     else:
         data = in_model_labels(data, context.models(settings.subject)[0].model, warnings)
     plan = _fitting(_plan(settings, warnings), able_model(context, settings.subject), data, warnings)
-    _train_together(context, settings.subject, plan)
+    findings = _findings(context, settings.subject, plan, warnings)
     model = context.models(settings.subject)[0].model
     seed = settings.subject.seeds[0]
+    further = heard_elsewhere(context, settings.asked, model, data)
+    data = data if further is None else further.only_their_texts(data, settings.split)
     examples, behind = draw(data, settings.split, settings.instances, seed), background(data, seed)
     methods, _ = answerable(settings.methods, model)
-    # First, so that a setting that does not fit the texts is told before hours of training adversaries.
     explanations = context.explanations(model, examples, methods, seed=seed, background=behind)
-    findings = _carry_out(context, plan, warnings)
-    judged = verdicts(methods, findings, measure_costs(model, examples, methods, behind))
+    seconds = explanations.seconds
+    if further is not None:
+        explanations += further.of(examples)
+    judged = verdicts(explanations.methods, findings, seconds)
     kept = (warning for finding in findings for warning in finding.warnings)
     return Audit(
         title=f"{settings.subject.describe()} on {data.name}",
@@ -91,7 +94,7 @@ def _audit(context: Context, settings: AuditSettings, command: str) -> Audit:
         example_agreement=_example_agreement(findings),
         gold_labels={e.id: data.labels[e.label] for e in examples if e.label is not None},
         rationales={e.id: marked for e in examples if (marked := _marked_spans(e))},
-        warnings=tuple(dict.fromkeys((*warnings, *kept))),
+        warnings=tuple(dict.fromkeys((*data.notes, *warnings, *kept))),
         configuration=configuration_of(settings),
         versions=library_versions(),
         command=command,
@@ -103,6 +106,9 @@ def check_names(settings: AuditSettings) -> None:
     """Wrong names are told before any work is done."""
     for method in settings.methods:
         make_explainer(method)
+    several = settings.subject.checkpoint is None and len(settings.subject.seeds) > 1
+    if settings.explanations is not None and several:
+        raise UserError("Given explanations are of one model, so give one seed.")
     known = [study.name for study in _all_studies(settings)]
     for name in settings.without:
         if name not in known:
@@ -134,7 +140,7 @@ def _fitting(plan: Sequence[Study], model: Model, data: Dataset, warnings: list[
             reasons.setdefault(reason, []).append(study.name)
     for reason, names in reasons.items():
         warnings.append(f"{', '.join(names)} {'was' if len(names) == 1 else 'were'} left out: {reason}")
-    if not fitting:
+    if not any(study.of_explanations for study in fitting):
         raise UserError(f"No study fits this model and these data: {' '.join(warnings)}")
     return fitting
 
@@ -149,10 +155,31 @@ def _split(data: Dataset, wanted: str, warnings: list[str]) -> str:
     return largest
 
 
+def _findings(
+    context: Context, subject: Subject, plan: Sequence[Study], warnings: list[str]
+) -> list[Finding]:
+    """First what takes long, each kind of it side by side, then the studies, which find it done. One bar for all."""
+    with progress("auditing", sum(SHARES)) as advance:
+        with part_of(advance, SHARES[0]):
+            _train_together(context, subject, plan)
+        with part_of(advance, SHARES[1]):
+            _work_together(context, plan)
+        with part_of(advance, SHARES[2]):
+            return _carry_out(context, plan, warnings)
+
+
 def _train_together(context: Context, subject: Subject, plan: Sequence[Study]) -> None:
     """All models that the studies will ask for, side by side rather than one study after the other."""
     needed = [subject, *(needed for study in plan for needed in study.needed_models())]
     context.train_all([each for each in needed if each.checkpoint is None])
+
+
+def _work_together(context: Context, plan: Sequence[Study]) -> None:
+    """Explanations, adversaries and searches of all studies, side by side as well."""
+    with progress("auditing", 0):
+        context.side_by_side(
+            [work for study in plan for work in study.needed_work(context)], "explaining and trying"
+        )
 
 
 def _carry_out(context: Context, plan: Sequence[Study], warnings: list[str]) -> list[Finding]:
@@ -164,33 +191,15 @@ def _carry_out(context: Context, plan: Sequence[Study], warnings: list[str]) -> 
             except DoesNotFit as error:  # a full disk or a dead worker ends the audit
                 warnings.append(f"{study.name} was left out: {error}")
             advance(1, study.name)
-    if not findings:
+    if not any(studies.get(finding.study).of_explanations for finding in findings):
         raise UserError(f"No study could be carried out: {' '.join(warnings)}")
     return findings
 
 
-def measure_costs(
-    model: Model, examples: tuple[Example, ...], methods: Sequence[str], behind: tuple[Example, ...]
-) -> Mapping[str, float]:
-    """Seconds a text, each method alone on the same few texts; of a slow method one text must do."""
-    costs = {}
-    with silence():
-        for method in methods:
-            first = _seconds(model, examples[:1], method, behind)  # also compiles and warms up
-            few = examples[: 1 if first > SLOW else TIMED_TEXTS]
-            costs[method] = _seconds(model, few, method, behind)
-    return costs
-
-
-def _seconds(model: Model, few: tuple[Example, ...], method: str, behind: tuple[Example, ...]) -> float:
-    started = time.perf_counter()
-    explain(model, few, [method], background=behind)
-    return (time.perf_counter() - started) / len(few)
-
-
 def describe_model(model: Model, subject: Subject) -> str:
     size = sum(parameter.numel() for parameter in model.parameters())
-    return f"{subject.describe()} ({size / 1e6:.1f} million parameters, {model.classes} classes)"
+    kind = "gives a number" if model.gives_a_number else f"{model.classes} classes"
+    return f"{subject.describe()} ({size / 1e6:.1f} million parameters, {kind if model.labels else 'finds answers'})"
 
 
 def _example_agreement(findings: Sequence[Finding]) -> dict[str, float]:

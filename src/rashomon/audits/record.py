@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rashomon.experiments.cautions import Caution, cautions_of
 from rashomon.explainers.collection import Explanations
 from rashomon.studies.base import Finding, Judgement
 
@@ -28,7 +29,7 @@ class ReportContent:
     dataset: str
     summary: str  # the answer in two or three sentences
     findings: tuple[Finding, ...]
-    warnings: tuple[str, ...]  # those of the findings may be among them
+    warnings: tuple[str, ...]  # those of the findings may be among them; cautions are not
     configuration: Mapping[str, Any]
     versions: Mapping[str, str]
     command: str  # how to reproduce it
@@ -44,3 +45,24 @@ class Audit(ReportContent):
     example_agreement: Mapping[str, float]  # example id -> mean Kendall tau over pairs of methods
     gold_labels: Mapping[str, str]  # example id -> label, where known
     rationales: Mapping[str, Sequence[tuple[int, int, int]]]  # example id -> (segment, start, end) characters
+
+
+def cautions_in(report: ReportContent) -> list[tuple[Caution, tuple[Finding, ...]]]:
+    """What to be wary of in the methods' explanations, each kind once, beside the findings that rest on them.
+
+    The same warning may be of all texts in one finding and of some in another: it is told of the most.
+    """
+    told: dict[tuple[str, str], list[tuple[Caution, Finding | None]]] = {}
+    shown = cautions_of(report.explanations) if isinstance(report, Audit) else ()
+    for caution in shown:
+        told.setdefault(caution.kind, []).append((caution, None))
+    for finding in report.findings:
+        for caution in finding.cautions:
+            told.setdefault(caution.kind, []).append((caution, finding))
+    return [
+        (
+            max((caution for caution, _ in same), key=lambda caution: caution.of),
+            tuple(f for _, f in same if f is not None),
+        )
+        for same in told.values()
+    ]

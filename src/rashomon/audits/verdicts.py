@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rashomon.audits.record import MethodVerdict
+from rashomon.experiments.figures import Gauge
 from rashomon.experiments.judging import Rating
 from rashomon.studies.base import Finding, Judgement
 from rashomon.wording import capitalised, milliseconds
 
 QUICK, SLOW = 0.1, 2.0  # seconds a text
+TIMES = (0.001, 10.0)  # what the drawing of costs spans at least
 COST = "cost"
 # The aspects that decide whether a method is to be trusted, and what it then does.
 CAPPING = ("stability", "exclusiveness")  # poor in one of these, a method is not trusted
@@ -35,7 +37,11 @@ def verdicts(
 
 def _verdict(method: str, judgements: Sequence[Judgement]) -> MethodVerdict:
     said = [j.words for j in judgements if j.aspect != COST and j.rating != "unknown"]
-    sentence = f"{capitalised(method)} {_join(said)}." if said else f"Nothing can be said of {method} here."
+    if said:
+        sentence = f"{capitalised(method)} {_join(said)}."
+    else:
+        reasons = list(dict.fromkeys(j.words for j in judgements if j.aspect != COST))
+        sentence = f"Nothing can be said of {method} here{f': it {_join(reasons)}' if reasons else ''}."
     return MethodVerdict(method, sentence, tuple(judgements))
 
 
@@ -49,7 +55,9 @@ def _cost(method: str, costs: Mapping[str, float]) -> Judgement:
         return Judgement(method, COST, "unknown", "not timed", "undefined")
     rating: Rating = "good" if seconds < QUICK else "mixed" if seconds < SLOW else "poor"
     words = {"good": "quick", "mixed": "takes a moment", "poor": "slow"}[rating]
-    return Judgement(method, COST, rating, words, f"{milliseconds(seconds)} a text")
+    ends = (min(TIMES[0], seconds), max(TIMES[1], seconds))
+    drawn = Gauge("seconds a text", seconds, ends=ends, better="lower", logarithmic=True)
+    return Judgement(method, COST, rating, words, f"{milliseconds(seconds)} a text", (drawn,))
 
 
 def overall(judged: Sequence[MethodVerdict], findings: Sequence[Finding]) -> str:

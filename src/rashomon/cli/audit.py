@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rashomon.cli.groups import takes
-from rashomon.cli.options import DataOptions, Methods, ModelOptions, OutputOptions, StoreOptions, method_names
+from rashomon.cli.groups import takes, typed
+from rashomon.cli.options import (
+    DataOptions,
+    Methods,
+    ModelOptions,
+    OutputOptions,
+    StoreOptions,
+    check_file,
+    method_names,
+)
 from rashomon.cli.output import Printer
 from rashomon.errors import UserError
+
+if TYPE_CHECKING:
+    from rashomon.studies import Finding
 
 
 @takes
@@ -23,6 +36,12 @@ def command(
     methods: Methods = "",
     instances: Annotated[int, typer.Option(help="How many texts are explained.")] = 100,
     split: Annotated[str, typer.Option(help="Which split they are drawn from.")] = "test",
+    explanations: Annotated[
+        Path | None,
+        typer.Option(
+            help="Stored explanations of this model (a Parquet file) whose methods take part beside --methods."
+        ),
+    ] = None,
     without: Annotated[str, typer.Option(help="Studies to leave out, with commas between.")] = "",
     *,
     data: DataOptions,
@@ -32,7 +51,7 @@ def command(
 ) -> None:
     """Audit the explanations of a model and write a report.
 
-    Without options it audits the built-in BiLSTM on built-in reviews whose deciding words are known. For a
+    Without options it audits a small BiLSTM (64 units) on built-in reviews whose deciding words are known. For a
     model of your own, labels are needed only by what says so.
 
     Examples:
@@ -47,35 +66,57 @@ def command(
     check_folder(out, "report")
     if instances < 1:
         raise UserError(f"--instances must be at least 1, not {instances}.")
-    from rashomon.audits import AuditSettings, run_audit
+    if explanations is not None:
+        check_file(explanations, "--explanations")
+    from rashomon.audits import AuditSettings, cautions_in, run_audit
     from rashomon.audits.auditing import check_names
+    from rashomon.experiments.subject import DEMONSTRATION
     from rashomon.experiments.testimony import METHODS
     from rashomon.report import save_report
+    from rashomon.studies.performance import Performance
 
-    subject = model.any_subject(data.spec(labelled=not model.checkpoint()))
+    if {*typed(data), *typed(model)} <= {"--seed"}:
+        subject = replace(DEMONSTRATION, seeds=tuple(model.seed) or DEMONSTRATION.seeds)
+    else:
+        subject = model.any_subject(data.spec(labelled=not model.checkpoint()))
     settings = AuditSettings(
         subject=subject,
         methods=method_names(methods) or METHODS,
         instances=instances,
         split=split,
         without=_names(without),
+        explanations=None if explanations is None else str(explanations),
     )
     check_names(settings)
     audit = run_audit(store.context(), settings, command=shlex.join(["rashomon", *sys.argv[1:]]))
     files = save_report(audit, out)
+    _say_how_good(audit.findings, printer)
     printer.plain(audit.summary)
     printer.table("Verdicts", ["method", "in a sentence"], [(v.method, v.sentence) for v in audit.verdicts])
-    printer.warnings(audit.warnings)
+    warnings = [*audit.warnings, *(str(caution) for caution, _ in cautions_in(audit))]
+    printer.warnings(warnings)
     printer.plain(f"The report is in {files.report.resolve()}")
     printer.document(
         {
             "report": str(files.report),
             "summary": audit.summary,
             "verdicts": {v.method: v.sentence for v in audit.verdicts},
+            "model": {f.study: f.verdict for f in audit.findings}.get(Performance.name),
             "findings": {f.study: f.verdict for f in audit.findings},
-            "warnings": list(audit.warnings),
+            "warnings": warnings,
         }
     )
+
+
+def _say_how_good(findings: Sequence[Finding], printer: Printer) -> None:
+    """What the model gets right and what it predicts, before anything is said of its explanations."""
+    from rashomon.studies.performance import Performance
+
+    for finding in findings:
+        if finding.study == Performance.name:
+            table = finding.tables.get("classes", finding.summary)
+            printer.plain(finding.verdict)
+            printer.table(finding.title, list(table.columns), table.itertuples(index=False))
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,12 +12,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rashomon.cli.groups import takes
-from rashomon.cli.options import DataOptions, Methods, ModelOptions, OutputOptions, StoreOptions, method_names
+from rashomon.cli.options import (
+    DataOptions,
+    Methods,
+    ModelOptions,
+    OutputOptions,
+    SpaceName,
+    StoreOptions,
+    method_names,
+)
 from rashomon.cli.output import Printer
-from rashomon.errors import UserError
+from rashomon.errors import Caution, UserError
 
 if TYPE_CHECKING:
     from rashomon.data import Dataset, Example
+    from rashomon.experiments.subject import DatasetSpec
     from rashomon.explainers import Explanations
 
 FORMATS = (".parquet", ".html", ".json")
@@ -31,9 +41,7 @@ def command(
         bool, typer.Option("--words", help="Merge sub-words into words (by their sum).")
     ] = False,
     limit: Annotated[int, typer.Option(help="Explain at most so many texts of a file.")] = 20,
-    probability: Annotated[
-        bool, typer.Option("--probability", help="Explain the class's probability instead of its logit.")
-    ] = False,
+    space: SpaceName = None,
     windows: Annotated[
         bool,
         typer.Option(
@@ -67,11 +75,14 @@ def command(
     if out is not None:
         _check_format(out)
     from rashomon.data.texts import as_examples
-    from rashomon.experiments.testimony import Testimony, answerable, background, warnings_of
+    from rashomon.experiments.cautions import cautions_of
+    from rashomon.experiments.testimony import answerable, background
     from rashomon.explainers import DEFAULT_METHODS, explain, make_explainer
+    from rashomon.explainers.request import output_space
     from rashomon.explainers.windows import explain_windows
     from rashomon.training.train import default_training
 
+    explained = output_space(space or "logit")
     context = store.context()
     chosen = list(method_names(methods))
     for name in chosen:
@@ -79,7 +90,7 @@ def command(
     spec = data.spec(labelled=not model.checkpoint())
     subject = model.any_subject(spec, usual=lambda chosen: default_training(chosen, context.dataset(spec)))
     dataset = None if texts and model.checkpoint() else context.dataset(subject.dataset)
-    examples = as_examples(texts) if texts else _from_data(data, dataset, limit)
+    examples = as_examples(texts) if texts else _from_data(spec, dataset, limit)
     trained = context.models(subject)[0].model
     if not chosen:
         chosen, _ = answerable(DEFAULT_METHODS, trained)
@@ -89,7 +100,7 @@ def command(
         examples,
         chosen,
         seed=subject.seeds[0],
-        space="probability" if probability else "logit",
+        space=explained,
         background=background(dataset, subject.seeds[0]) if dataset else (),
     )
     if dataset is not None and subject.checkpoint is None:
@@ -105,9 +116,7 @@ def command(
             printer.say(to_rich(group))
         printer.say(legend())
     notes = dataset.notes if dataset is not None else ()
-    printer.warnings(
-        [*notes, *warnings_of([Testimony(subject.seeds[0], trained, tuple(examples), explanations)])]
-    )
+    printer.warnings([*notes, *map(str, cautions_of(explanations))])
     printer.document([item.to_dict() for item in shown])
 
 
@@ -119,14 +128,16 @@ def _check_asked(texts: list[str] | None, data: DataOptions) -> None:
             raise UserError(f"Text {position + 1} is empty, so there is nothing to explain.")
 
 
-def _from_data(data: DataOptions, dataset: Dataset | None, limit: int) -> list[Example]:
+def _from_data(spec: DatasetSpec, dataset: Dataset | None, limit: int) -> list[Example]:
     """The first texts of the user's file, in its own order, or of the dataset's test split."""
-    from rashomon.data import read_examples
+    from rashomon.data.files import load_whole_file
 
-    if data.data is not None:
-        return list(read_examples(data.data, data.columns(), require_labels=False)[0][:limit])
     assert dataset is not None
-    return list(dataset["test"][:limit])
+    if spec.file is None:
+        return list(dataset["test"][:limit])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Caution)  # the dataset has told of them when it was read
+        return list(load_whole_file(spec.file, spec.columns, spec.empty)["test"][:limit])
 
 
 def _marked(explanations: Explanations, examples: Sequence[Example], dataset: Dataset) -> Explanations:

@@ -90,9 +90,13 @@ def _filled(group: Any, values: dict[str, Any]) -> Any:
         if not option.of_specification:
             filled[option.group_field] = value
         elif value not in (None, []):
-            plain = tuple(value) if isinstance(value, list) else None if value == NONE else value
+            plain = _several(value) if isinstance(value, list) else None if value == NONE else value
             filled.setdefault(option.group_field, {})[option.setting.name] = plain
     return group(**filled)
+
+
+def _several(values: list[Any]) -> tuple[Any, ...]:
+    return () if values == [NONE] else tuple(values)
 
 
 def _options(of: Field[Any], own: Setting, group: type[Any]) -> Iterator[Option]:

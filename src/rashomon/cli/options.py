@@ -34,6 +34,14 @@ Methods = Annotated[
         "See `rashomon list explainers`."
     ),
 ]
+SpaceName = Annotated[
+    str | None,
+    typer.Option(
+        "--space",
+        help="What of a class is explained: its logit, its probability, or its centred logit, which is what it "
+        "lies above the mean over all classes. (default: logit)",
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -102,6 +110,11 @@ class DataOptions:
     pair_column: Text = setting(None, "The column that holds the second text of a pair.")
     label_column: str = setting("label", "The column that holds the label.")
     rationale_column: Text = setting(None, "The column that holds a 0/1 rationale over the tokens.")
+    empty: str = setting(
+        "few",
+        "Rows of a file without a text: few leaves out at most 10 or 1 % (and never over a tenth) and refuses more, "
+        "error refuses any, skip leaves out any number.",
+    )
     classes: Number = setting(None, "Classes of a planted dataset, from 2.")
     placement: Text = setting(None, "Where planted evidence lies: scattered, start, middle or end.")
     strength: Text = setting(None, "Which opinion words are planted: strong, weak or any.")
@@ -144,6 +157,7 @@ class DataOptions:
             test=_text(self.test),
             columns=self.columns(),
             labelled=labelled,
+            empty=self.empty,  # type: ignore[arg-type]  # the specification checks it
             classes=self.classes,
             placement=self.placement,
             strength=self.strength,

@@ -19,6 +19,7 @@ from rashomon.cli.options import (
     Methods,
     ModelOptions,
     OutputOptions,
+    SpaceName,
     StoreOptions,
     check_file,
     method_names,
@@ -57,6 +58,7 @@ def command(
     methods: Methods = "",
     instances: Annotated[int | None, typer.Option(help="How many texts are explained.")] = None,
     split: Annotated[str | None, typer.Option(help="Which split they are drawn from.")] = None,
+    space: SpaceName = None,
     seeds: Annotated[
         int | None,
         typer.Option(
@@ -100,6 +102,7 @@ def command(
         from rashomon.runs.folders import check_folder
 
         check_folder(out, "report")
+    from rashomon.explainers.request import output_space
     from rashomon.papers import with_published
     from rashomon.studies import studies
 
@@ -108,6 +111,7 @@ def command(
     asked: dict[str, Any] = {
         "instances": instances,
         "split": split,
+        "space": space and output_space(space),
         "stored": explanations and str(explanations),
     }
     if methods:
@@ -122,7 +126,7 @@ def command(
     summary = _compact(finding.tables["summary"])
     rows = summary.head(MOST_ROWS).itertuples(index=False)
     printer.table(finding.question, list(summary.columns), rows, keep=_figure_column(summary) + 1)
-    printer.warnings(finding.warnings)
+    printer.warnings(finding.all_warnings)
     _document(finding, printer)
 
 
@@ -271,7 +275,7 @@ def _document(finding: Finding, printer: Printer) -> None:
             "verdict": finding.verdict,
             "judgements": plain(finding.judgements),
             "summary": plain(finding.tables["summary"].to_dict("records")),
-            "warnings": list(finding.warnings),
+            "warnings": list(finding.all_warnings),
             "configuration": plain(finding.configuration),
         }
     )

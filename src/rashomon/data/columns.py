@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rashomon.data.annotations import MalformedError, example_of
+from rashomon.data.blank_texts import Empty, without_blanks
 from rashomon.data.example import Example
 from rashomon.data.file_formats import Table
 from rashomon.errors import UserError, unknown_name
@@ -46,16 +47,18 @@ def examples_from(
     require_labels: bool = True,
     prefix: str = "row",
 ) -> tuple[tuple[Example, ...], tuple[str, ...]]:
-    """The examples of a table and the names of their labels (those given, or all that occur, in order)."""
-    columns = columns or Columns()
-    questions = is_question_answering(table, columns)
-    if questions:
-        columns = Columns("question", "passage", columns.label, None, columns.id)
-        require_labels = False
+    """The examples of a table and the names of their labels (those given, or all that occur, in order).
+
+    Rows without a text are refused here; ``filled`` leaves them out before.
+    """
+    asked = columns or Columns()
+    questions = is_question_answering(table, asked)
+    columns = _understood(table, asked)
+    require_labels = require_labels and not questions
     _check_columns(table, columns, require_labels)
+    table = filled(table, asked, "error")
     texts = _texts(table, columns.text)
-    pair = columns.pair or ("text_pair" if "text_pair" in table.columns else None)
-    pairs: Sequence[str | None] = _texts(table, pair) if pair else [None] * len(texts)
+    pairs: Sequence[str | None] = _texts(table, columns.pair) if columns.pair else [None] * len(texts)
     numbers, names = _labels(table, columns.label, labels, require_labels)
     ids = _ids(table, columns.id, prefix)
     examples = []
@@ -67,6 +70,22 @@ def examples_from(
         except MalformedError as problem:
             raise UserError(f"In {table.where(line)}, {problem}.") from problem
     return tuple(examples), names
+
+
+def filled(table: Table, columns: Columns | None, empty: Empty) -> Table:
+    """The rows that have the texts an example needs: of a pair both, of a question the passage too."""
+    understood = _understood(table, columns or Columns())
+    needed = [name for name in (understood.text, understood.pair) if name is not None]
+    table.require_all(needed)
+    return without_blanks(table, needed, empty)
+
+
+def _understood(table: Table, columns: Columns) -> Columns:
+    """With the layout's own keys where these are there."""
+    if is_question_answering(table, columns):
+        return Columns("question", "passage", columns.label, None, columns.id)
+    pair = columns.pair or ("text_pair" if "text_pair" in table.columns else None)
+    return replace(columns, pair=pair)
 
 
 def _check_columns(table: Table, columns: Columns, require_labels: bool) -> None:
@@ -85,13 +104,11 @@ def _texts(table: Table, column: str) -> list[str]:
             raise UserError(
                 f"The column {column!r} should hold text, but {table.where(line)} has the number {text}."
             )
-        if text is not None and not isinstance(text, str):
+        if not isinstance(text, str):
             raise UserError(
                 f"The column {column!r} should hold text, but {table.where(line)} has something else."
             )
-        if not (text or "").strip():
-            raise UserError(f"The text ({column!r}) in {table.where(line)} is empty.")
-        texts.append(text or "")
+        texts.append(text)
     if all(_is_number(text) for text in texts):
         raise UserError(
             f"The column {column!r} of {table.source} holds numbers, not text; name another column."

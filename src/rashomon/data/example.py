@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,8 @@ from rashomon.errors import DoesNotFit, UserError, unknown_name
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from rashomon.data.blank_texts import Empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,7 @@ class Dataset:
         labels: Sequence[str] | None = None,
         seed: int = 0,
         name: str = "frame",
+        empty: Empty = "few",
     ) -> Dataset:
         """A dataset from a pandas frame.
 
@@ -119,14 +122,15 @@ class Dataset:
             labels: the names of the classes in their order; by default all that occur, sorted.
             seed: decides which examples go into which split.
             name: what reports call the dataset.
+            empty: what happens to rows without a text: ``few``, ``error`` or ``skip``, as for ``load_file``.
 
         Returns:
-            The dataset; its notes say how it was split.
+            The dataset; its notes say how it was split, and which rows were left out.
         """
         from rashomon.data.in_memory import dataset_from_frame
 
         columns = {"text": text, "pair": pair, "label": label, "rationale": rationale, "id": id}
-        return dataset_from_frame(frame, columns, split, labels, seed, name)
+        return dataset_from_frame(frame, columns, split, labels, seed, name, empty)
 
     @classmethod
     def from_list(
@@ -137,6 +141,7 @@ class Dataset:
         split: str | None = None,
         seed: int = 0,
         name: str = "list",
+        empty: Empty = "few",
     ) -> Dataset:
         """A dataset from a list.
 
@@ -149,13 +154,14 @@ class Dataset:
                 seed.
             seed: decides which examples go into which split.
             name: what reports call the dataset.
+            empty: what happens to rows without a text: ``few``, ``error`` or ``skip``, as for ``load_file``.
 
         Returns:
-            The dataset; its notes say how it was split.
+            The dataset; its notes say how it was split, and which rows were left out.
         """
         from rashomon.data.in_memory import dataset_from_list
 
-        return dataset_from_list(items, labels, split, seed, name)
+        return dataset_from_list(items, labels, split, seed, name, empty)
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{split} {len(examples):,}" for split, examples in self.splits.items())
@@ -214,8 +220,10 @@ def _shortened(text: str) -> str:
 def fingerprint(examples: Sequence[Example]) -> str:
     """A short hash of the content of examples, in their order."""
     digest = hashlib.sha256()
+    names = sorted(field.name for field in fields(Example))
     for example in examples:
-        digest.update(json.dumps(asdict(example), sort_keys=True).encode())
+        content = {name: getattr(example, name) for name in names}
+        digest.update(json.dumps(content, default=asdict).encode())
     return digest.hexdigest()[:16]
 
 

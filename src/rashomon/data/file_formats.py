@@ -37,6 +37,7 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[int, Values], ...]
     unit: str = "line"
+    notes: tuple[str, ...] = ()  # what was done to it
 
     def where(self, number: int) -> str:
         return f"{self.unit} {number} of {self.source}"

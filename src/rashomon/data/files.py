@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from rashomon.data.columns import Columns, examples_from, is_question_answering
+from rashomon.data.blank_texts import Empty
+from rashomon.data.columns import Columns, examples_from, filled, is_question_answering
 from rashomon.data.example import Dataset, Split
 from rashomon.data.file_formats import Table, read_table
 from rashomon.data.splits import split_off, split_three
@@ -20,6 +21,7 @@ def read_examples(
     columns: Columns | None = None,
     labels: Sequence[str] | None = None,
     require_labels: bool = True,
+    empty: Empty = "few",
 ) -> tuple[Split, tuple[str, ...]]:
     """The examples of one file and their label names.
 
@@ -27,11 +29,16 @@ def read_examples(
     are taken, integers in numerical order. Where labels are not required, a file may come without the column.
     """
     path = Path(path)
-    return examples_from(read_table(path), columns, labels, require_labels, prefix=_stem(path))
+    table = filled(read_table(path), columns, empty)
+    return examples_from(table, columns, labels, require_labels, prefix=_stem(path))
 
 
 def load_file(
-    path: Path | str, columns: Columns | None = None, seed: int = 0, require_labels: bool = True
+    path: Path | str,
+    columns: Columns | None = None,
+    seed: int = 0,
+    require_labels: bool = True,
+    empty: Empty = "few",
 ) -> Dataset:
     """A dataset from one file, split 80/10/10 by class and seed.
 
@@ -41,13 +48,24 @@ def load_file(
         seed: decides which examples go into which split. Equal texts stay on the same side.
         require_labels: where labels are not required, and are missing or all the same, every example is in
             the test split.
+        empty: what happens to rows without a text. ``"few"`` leaves out at most 10 or 1 % of the rows, whichever
+            is more, but never more than a tenth, with a warning, and refuses more; ``"error"`` refuses any;
+            ``"skip"`` leaves out any number.
 
     Returns:
-        The dataset; its notes say how it was split.
+        The dataset; its notes say how it was split, and which rows were left out.
     """
     path = Path(path)
-    table = read_table(path)
+    table = filled(read_table(path), columns, empty)
     return dataset_of(table, _stem(path), columns, seed, require_labels=require_labels, title=path.name)
+
+
+def load_whole_file(path: Path | str, columns: Columns | None = None, empty: Empty = "few") -> Dataset:
+    """Every row of a file, in its order, as the test split: nothing is trained, and labels may be missing."""
+    path = Path(path)
+    table = filled(read_table(path), columns, empty)
+    examples, labels = examples_from(table, columns, require_labels=False, prefix=_stem(path))
+    return Dataset(_stem(path), {"test": examples}, labels, table.notes)
 
 
 def dataset_of(
@@ -60,13 +78,15 @@ def dataset_of(
     require_labels: bool = True,
     title: str | None = None,
 ) -> Dataset:
-    """The rows of one table as a dataset in three splits; ``title`` is what its notes call the table."""
+    """The rows of a table without blanks as a dataset in three splits; ``title`` is what its notes call it."""
     title = title or table.source
     prefix = name if title != table.source else "row"
     examples, names = examples_from(table, columns, labels, require_labels, prefix=prefix)
     if is_question_answering(table, columns or Columns()):
-        return _split(examples, names, name, title, table.source, seed)
-    return split_of_examples(examples, names, name, title, seed, require_labels, table.source)
+        data = _split(examples, names, name, title, table.source, seed)
+    else:
+        data = split_of_examples(examples, names, name, title, seed, require_labels, table.source)
+    return replace(data, notes=(*table.notes, *data.notes))
 
 
 def split_of_examples(
@@ -102,21 +122,23 @@ def load_files(
     columns: Columns | None = None,
     seed: int = 0,
     name: str | None = None,
+    empty: Empty = "few",
 ) -> Dataset:
     """One file for each split; without a dev file a tenth of the training examples is set aside as dev."""
     train = Path(train)
-    table = read_table(train)
+    table = filled(read_table(train), columns, empty)
     examples, labels = examples_from(table, columns, prefix="train")
     if labels or not is_question_answering(table, columns or Columns()):
         require_classes(labels, str(train))
-    splits = {"train": examples}
+    splits, notes = {"train": examples}, table.notes
     for split, path in (("dev", dev), ("test", test)):
         if path is not None:
-            known = labels or None
-            splits[split], _ = examples_from(read_table(Path(path)), columns, known, prefix=split)
-    notes: tuple[str, ...] = ()
+            table = filled(read_table(Path(path)), columns, empty)
+            splits[split], _ = examples_from(table, columns, labels or None, prefix=split)
+            notes += table.notes
     if dev is None:
-        splits, notes = with_dev(splits, labels, seed, str(train))
+        splits, note = with_dev(splits, labels, seed, str(train))
+        notes += note
     return Dataset(name or _stem(train), distinct_ids(splits), labels, notes)
 
 

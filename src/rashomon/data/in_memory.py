@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rashomon.data.columns import LABEL, Columns, examples_from
+from rashomon.data.blank_texts import Empty, without_blanks
+from rashomon.data.columns import LABEL, Columns, examples_from, filled
 from rashomon.data.example import Dataset, Example, Split
 from rashomon.data.file_formats import Table, Values
 from rashomon.data.files import dataset_of, distinct_ids, require_classes, split_of_examples, with_dev
@@ -32,6 +33,7 @@ def dataset_from_frame(
     labels: Sequence[str] | None,
     seed: int,
     name: str,
+    empty: Empty,
 ) -> Dataset:
     """See ``Dataset.from_pandas``. ``columns`` by the names of the fields of ``Columns``."""
     table, label = table_of_frame(frame), columns["label"]
@@ -47,26 +49,33 @@ def dataset_from_frame(
     named = Columns(
         columns["text"] or "text", columns["pair"], label or LABEL, columns["rationale"], columns["id"]
     )
-    return dataset_from_table(table, named, split, labels, seed, name)
+    return dataset_from_table(table, named, split, labels, seed, name, empty)
 
 
 def dataset_from_list(
-    items: Sequence[Any], labels: Sequence[str] | None, split: str | None, seed: int, name: str
+    items: Sequence[Any], labels: Sequence[str] | None, split: str | None, seed: int, name: str, empty: Empty
 ) -> Dataset:
     """See ``Dataset.from_list``."""
     items = (
         list(items) if isinstance(items, Iterable) and not isinstance(items, str | bytes | Mapping) else items
     )
     if isinstance(items, list) and items and isinstance(items[0], Example):
-        return dataset_from_examples(items, labels, seed, name)
+        return dataset_from_examples(items, labels, seed, name, empty)
     table = table_of_list(items)
-    return dataset_from_table(table, Columns(), split, labels, seed, name)
+    return dataset_from_table(table, Columns(), split, labels, seed, name, empty)
 
 
 def dataset_from_table(
-    table: Table, columns: Columns, split: str | None, labels: Sequence[str] | None, seed: int, name: str
+    table: Table,
+    columns: Columns,
+    split: str | None,
+    labels: Sequence[str] | None,
+    seed: int,
+    name: str,
+    empty: Empty,
 ) -> Dataset:
     """Splits as a column names them; without one, 80/10/10 by class and seed, or all in test without labels."""
+    table = filled(table, columns, empty)
     labelled = columns.label in table.columns
     if split is None:
         return dataset_of(table, name, columns, seed, labels=labels, require_labels=labelled)
@@ -78,9 +87,10 @@ def dataset_from_table(
     if labelled and "train" in splits:
         require_classes(names, table.source)
     made: dict[str, Split] = {key: tuple(items) for key, items in splits.items()}
-    notes: tuple[str, ...] = ()
+    notes = table.notes
     if "train" in made and "dev" not in made and labelled:
-        made, notes = with_dev(made, names, seed, table.source)
+        made, note = with_dev(made, names, seed, table.source)
+        notes += note
     return Dataset(name, distinct_ids(made), names, notes)
 
 
@@ -119,7 +129,7 @@ def table_of_list(items: Any, source: str = LIST) -> Table:
 
 
 def dataset_from_examples(
-    examples: Sequence[Example], labels: Sequence[str] | None, seed: int, name: str
+    examples: Sequence[Example], labels: Sequence[str] | None, seed: int, name: str, empty: Empty
 ) -> Dataset:
     """Examples made by hand; without label names, classes are called by their numbers."""
     for number, example in enumerate(examples, start=1):
@@ -135,7 +145,18 @@ def dataset_from_examples(
     once, times = Counter(example.id for example in examples).most_common(1)[0]
     if times > 1:
         raise UserError(f"{times} examples have the id {once!r}; every example needs its own.")
-    return split_of_examples(tuple(examples), names, name, LIST, seed, require_labels=False)
+    table = _without_blank_examples(examples, empty)
+    kept = tuple(examples[number - 1] for number, _ in table.rows)
+    data = split_of_examples(kept, names, name, LIST, seed, require_labels=False)
+    return replace(data, notes=(*table.notes, *data.notes))
+
+
+def _without_blank_examples(examples: Sequence[Example], empty: Empty) -> Table:
+    """By the same rule as rows; a text that is not of a pair needs no second one."""
+    texts = [{"text": e.text, "text_pair": e.text if e.text_pair is None else e.text_pair} for e in examples]
+    rows: tuple[tuple[int, Values], ...] = tuple((n, {**values}) for n, values in enumerate(texts, start=1))
+    columns = ("text", "text_pair") if any(e.is_pair for e in examples) else ("text",)
+    return without_blanks(Table(LIST, columns, rows, unit="item"), columns, empty)
 
 
 def without_column(table: Table, column: str) -> Table:

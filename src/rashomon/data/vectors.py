@@ -23,10 +23,13 @@ from rashomon.errors import UserError
 Floats = NDArray[np.float32]
 
 
-def load_vectors(path: Path, vocabulary: Vocabulary, generator: np.random.Generator) -> tuple[Floats, Bools]:
+def load_vectors(
+    path: Path, vocabulary: Vocabulary, generator: np.random.Generator, scale: float | None = None
+) -> tuple[Floats, Bools]:
     """A row for each id of the vocabulary, and which of the words were found.
 
-    Padding is zero; words without a vector are drawn from a normal distribution as wide as the found vectors.
+    With ``scale`` the found vectors are multiplied so that this is their standard deviation. Padding is zero; words
+    without a vector are drawn from a normal distribution as wide as the found vectors.
     """
     if not path.is_file():
         raise UserError(f"There is no file of word vectors at {path}.")
@@ -42,12 +45,21 @@ def load_vectors(path: Path, vocabulary: Vocabulary, generator: np.random.Genera
     if not known:
         raise UserError(f"None of the {len(vocabulary)} words in the vocabulary has a vector in {path}.")
     found = np.stack([vector for vector in vectors if vector is not None])
+    if scale is not None:
+        found = _scaled(found, scale, path)
     matrix = generator.normal(0.0, float(found.std()), (len(vocabulary), found.shape[1])).astype(np.float32)
     matrix[known] = found
     matrix[PAD_ID] = 0.0
     was_found = np.zeros(len(vocabulary), dtype=np.bool_)
     was_found[known] = True
     return matrix, was_found
+
+
+def _scaled(vectors: Floats, scale: float, path: Path) -> Floats:
+    spread = float(vectors.std(dtype=np.float64))
+    if spread == 0.0:
+        raise UserError(f"The word vectors in {path} are all the same number and cannot be scaled.")
+    return (vectors * (scale / spread)).astype(np.float32)
 
 
 def _read_npz(path: Path, wanted: set[str]) -> Iterator[tuple[str, Floats]]:

@@ -15,5 +15,4 @@ def able_model(context: Context, subject: Subject) -> Model:
     first = replace(subject, seeds=subject.seeds[:1])
     if subject.checkpoint is not None or context.folders(first)[0].is_dir():
         return context.models(first)[0].model
-    spec = replace(subject.model, embeddings=None)  # word vectors take long to read and add no ability
-    return build_model(spec, context.dataset(subject.dataset), subject.seeds[0])
+    return build_model(subject.model.without_vectors(), context.dataset(subject.dataset), subject.seeds[0])

@@ -15,7 +15,7 @@ import pandas as pd
 import torch
 
 from rashomon.data import Dataset
-from rashomon.experiments.context import Context
+from rashomon.experiments.context import Context, Work
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.trials import StoredRows, Trial, instance_table
 from rashomon.models.base import Model, best_device
@@ -38,6 +38,7 @@ ADVERSARY = TrainingSpec(epochs=80, patience=10, least_gain=LEAST_GAIN, select="
 FINE_TUNED_ADVERSARY = replace(
     FINE_TUNING, epochs=20, patience=5, least_gain=LEAST_GAIN, select="loss", warmup=0.0
 )
+KIND = "adversaries"
 INSTANCES = "instances.parquet"
 
 
@@ -166,9 +167,15 @@ class Outcome:
         return load_model(self.folder / MODEL).to(best_device())
 
 
+def adversary_work(context: Context, members: Sequence[Member]) -> list[Work]:
+    """What ``train_adversaries`` would have to do, for those who have other work to do beside it."""
+    runs = [member.run() for member in members]
+    return context.missing([run.key() for run in runs], KIND, [run.make for run in runs])
+
+
 def train_adversaries(context: Context, members: Sequence[Member]) -> list[Outcome]:
     """The outcomes of all members; those that are not in the store are trained side by side."""
-    folders = context.train_runs([member.run() for member in members], "adversaries")
+    folders = context.train_runs([member.run() for member in members], KIND)
     outcomes = []
     for member, folder in zip(members, folders, strict=True):
         history, scores = read_history(folder)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import pandas as pd
 
 from rashomon.experiments.adversaries import Outcome
-from rashomon.experiments.context import Context
-from rashomon.experiments.instance_search import Search, refusal, search_all
+from rashomon.experiments.context import Context, Work
+from rashomon.experiments.instance_search import Search, refusal, search_all, search_work
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.testimony import draw
 from rashomon.experiments.trials import Trial, against_base, other_models
@@ -79,6 +79,13 @@ def beside_adversaries(
             "The per-instance adversary needs a model whose weights can be replaced, so it is missing."
         )
     return [part for part in parts if len(part)], notes
+
+
+def searching_work(context: Context, trial: Trial, search: Search | None, instances: int) -> list[Work]:
+    """The search text by text, for those who have other work to do beside it."""
+    if search is None or refusal(trial.base_model()) is not None:
+        return []
+    return search_work(context, trial.base, draw(trial.data, "test", instances, 0), search, 0)
 
 
 def alternatives_in(parts: Sequence[pd.DataFrame]) -> list[Alternative]:

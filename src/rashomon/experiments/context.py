@@ -6,41 +6,43 @@ explaining from its last block of texts; seeds train side by side, one thread ea
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from weakref import WeakValueDictionary
 
 from rashomon.data import Dataset, Example, load_dataset
-from rashomon.data.batches import Encoding
-from rashomon.data.example import fingerprint
-from rashomon.data.files import load_file, load_files, read_examples
+from rashomon.data.files import load_file, load_files, load_whole_file
 from rashomon.data.preprocess import apply_dataset_steps
 from rashomon.errors import UserError
+from rashomon.experiments.explanation_runs import Block, Request, blocks_of, make_block, read_blocks
 from rashomon.experiments.subject import GIVEN, DatasetSpec, Subject
-from rashomon.explainers import Explainer, Explanations, explain, make_explainer
-from rashomon.explainers.explaining import chunks
+from rashomon.explainers import Explainer, Explanations
 from rashomon.models.base import Model, best_device
 from rashomon.models.build import load_model
-from rashomon.models.evaluator import with_dropout
 from rashomon.models.label_names import in_model_labels
 from rashomon.models.tasks import Space
 from rashomon.progress import progress
 from rashomon.runs.executor import Backend, run_tasks
-from rashomon.runs.specifications import Plain
 from rashomon.runs.store import Store
 from rashomon.training.callbacks import epoch_folder, make_callback
 from rashomon.training.loop import History
 from rashomon.training.run import MODEL, Trained, TrainingRun, read_history
 from rashomon.training.train import default_training, training_run
 
-EXPLANATIONS = "explanations.parquet"
 # What an audit, and the studies that follow a training, have kept beside the model.
 KEPT_BESIDE = (("dynamics(split=test)",), ("dynamics(split=test)", "epoch-models"))
-DROPPED_OUT = "explained with dropout on, so that the model was another one at every reading"
+SMALL = 5_000_000  # parameters
+
+
+@dataclass(frozen=True)
+class Work:
+    """Something that ends in the store, at ``place``."""
+
+    place: Path
+    do: Callable[[], None]
+    shared: bool = True  # whether a worker can do it, on one core
 
 
 @dataclass
@@ -52,6 +54,7 @@ class Context:
     workers: int | None = None
     backend: Backend = "processes"
     given_model: Model | None = None
+    _told: dict[str, Explanations] = field(default_factory=dict)  # explanations that were handed over or read
     _datasets: dict[DatasetSpec, Dataset] = field(default_factory=dict)
     _models: WeakValueDictionary[Path, Model] = field(
         default_factory=WeakValueDictionary
@@ -84,14 +87,25 @@ class Context:
         self._datasets[spec] = dataset
         return spec
 
+    def adopt_explanations(self, explanations: Explanations) -> str:
+        """Hand over explanations; the name that is returned leads to them."""
+        name = f"{GIVEN}-{len(self._told)}"
+        self._told[name] = explanations
+        return name
+
+    def told(self, name: str) -> Explanations:
+        """Explanations that were handed over, or those of a file, read once."""
+        if name not in self._told:
+            self._told[name] = Explanations.load(name)
+        return self._told[name]
+
     def _read(self, spec: DatasetSpec) -> Dataset:
         if spec.file is not None and not spec.labelled:  # nothing is trained, so every row can be looked at
-            examples, labels = read_examples(spec.file, spec.columns, require_labels=False)
-            return Dataset(Path(spec.file).name.split(".")[0], {"test": tuple(examples)}, tuple(labels))
+            return load_whole_file(spec.file, spec.columns, spec.empty)
         if spec.file is not None:
-            return load_file(spec.file, spec.columns, seed=spec.seed)
+            return load_file(spec.file, spec.columns, seed=spec.seed, empty=spec.empty)
         if spec.train is not None:
-            return load_files(spec.train, spec.dev, spec.test, spec.columns, seed=spec.seed)
+            return load_files(spec.train, spec.dev, spec.test, spec.columns, seed=spec.seed, empty=spec.empty)
         if spec.dev is not None or spec.test is not None:
             raise UserError("Files for dev and test go with one for train; a single file is given as file.")
         lexicon = Path(spec.lexicon) if spec.lexicon else None
@@ -159,18 +173,19 @@ class Context:
     def make(
         self, specifications: Sequence[object], kind: str, makers: Sequence[Callable[[Path], None]]
     ) -> list[Path]:
-        """Finished runs; the missing ones are made by the executor, and a lone one here with a progress bar."""
-        missing = {}
-        for specification, maker in zip(specifications, makers, strict=True):
-            if not self.store.finished(specification, kind):
-                path = self.store.path(specification, kind)
-                missing[path] = partial(_make_in_store, self.store, specification, kind, maker)
-        if len(missing) == 1:
-            run_tasks(list(missing.values()), backend="serial")
-        elif missing:
-            with progress(f"making {len(missing)} {kind}", len(missing)) as advance:
-                run_tasks(list(missing.values()), self.workers, self.backend, on_done=lambda _: advance())
+        """Where finished runs are kept; the missing ones are made side by side."""
+        self.side_by_side(self.missing(specifications, kind, makers), f"making {kind}")
         return [self.store.path(specification, kind) for specification in specifications]
+
+    def missing(
+        self, specifications: Sequence[object], kind: str, makers: Sequence[Callable[[Path], None]]
+    ) -> list[Work]:
+        """What ``make`` would have to do, for those who have other work to do beside it."""
+        return [
+            Work(self.store.path(spec, kind), partial(_make_in_store, self.store, spec, kind, maker))
+            for spec, maker in zip(specifications, makers, strict=True)
+            if not self.store.finished(spec, kind)
+        ]
 
     def explanations(
         self,
@@ -187,69 +202,56 @@ class Context:
 
         ``dropout`` leaves dropout on while the model is explained; what was so explained carries a warning.
         """
-        asked = [make_explainer(method).suited(model) for method in methods]
-        common = {
-            "model": model.fingerprint(),
-            "labels": list(model.labels),
-            "space": space,
-            "task": model.task.name,
-        }
-        common |= {"background": fingerprint(background)} | ({"dropout": str(seed)} if dropout else {})
-        encodings = model.encode(examples)
-        blocks = [_Block([examples[i] for i in c], [encodings[i] for i in c]) for c in chunks(encodings)]
-        by_method = [_method_key(explainer, seed) for explainer in asked]
-        specs = [[texts | method for method in by_method] for texts in (common | b.key() for b in blocks)]
-        paths = [[self.store.path(spec, "explanations") for spec in of_block] for of_block in specs]
-        found = [[self.store.finished(spec, "explanations") for spec in of_block] for of_block in specs]
-        missing = [[n for n, there in enumerate(of_block) if not there] for of_block in found]
-        ask = partial(explain, model, seed=seed, space=space, background=background)
-        parts = sum(map(bool, missing))
-        with progress(
-            f"explaining {len(examples)} texts in {parts} parts", parts if parts > 1 else 0
-        ) as advance:
-            for block, of_block, left in zip(blocks, specs, missing, strict=True):
-                if left:
-                    with with_dropout(seed) if dropout else nullcontext():
-                        explanations = ask(block.examples, [asked[n] for n in left])
-                    self._keep(explanations, [of_block[n] for n in left])
-                    advance()
-        kept = (path for of_method in zip(*paths, strict=True) for path in of_method)
-        found_all = Explanations(item for path in kept for item in Explanations.load(path / EXPLANATIONS))
-        if not dropout:
-            return found_all
-        return Explanations(replace(item, warnings=(*item.warnings, DROPPED_OUT)) for item in found_all)
+        request = Request.of(model, methods, seed, space=space, background=tuple(background), dropout=dropout)
+        blocks = blocks_of(model, examples, request)
+        self.side_by_side(self._explaining(model, blocks, request), f"explaining {len(examples)} texts")
+        return read_blocks(self.store, blocks, request)
 
-    def _keep(self, explanations: Explanations, specs: Sequence[object]) -> None:
-        """One run a method. ``explanations`` are in the order of the methods, each with every example once."""
-        size = len(explanations) // len(specs)
-        for number, spec in enumerate(specs):
-            part = explanations[number * size : (number + 1) * size]
-            self.store.run(spec, "explanations", partial(_save_explanations, part))
+    def explanation_work(
+        self,
+        model: Model,
+        examples: Sequence[Example],
+        methods: Sequence[str | Explainer],
+        *,
+        seed: int = 0,
+        space: Space = "logit",
+        background: Sequence[Example] = (),
+    ) -> list[Work]:
+        """What ``explanations`` would have to do, for those who have other work to do beside it."""
+        request = Request.of(model, methods, seed, space=space, background=tuple(background))
+        return self._explaining(model, blocks_of(model, examples, request), request)
+
+    def _explaining(self, model: Model, blocks: Sequence[Block], request: Request) -> list[Work]:
+        given = self._folder_of(model) if _is_small(model) else None
+        return [
+            Work(
+                block.paths(self.store)[missing[0]],
+                partial(make_block, self.store, given or model, block, request),
+                shared=given is not None,
+            )
+            for block in blocks
+            if (missing := block.missing(self.store))
+        ]
+
+    def _folder_of(self, model: Model) -> Path | None:
+        """Where a worker finds the model; None of one that is in memory alone."""
+        return next((place for place, known in self._models.items() if known is model), None)
+
+    def side_by_side(self, work: Sequence[Work], what: str) -> None:
+        """Do all of it, each thing once: what workers can do on one core each, and the rest here with all of them."""
+        once = list({one.place: one for one in work}.values())
+        shared = [one.do for one in once if one.shared]
+        with progress(what, len(once) if len(once) > 1 else 0) as advance:
+            run_tasks(shared, self.workers, self.backend, on_done=lambda _: advance())
+            for one in (one for one in once if not one.shared):
+                one.do()
+                advance()
+
+
+def _is_small(model: Model) -> bool:
+    """Whether one core is enough for it: the matrices of a small network leave the others idle."""
+    return model.device.type == "cpu" and sum(p.numel() for p in model.parameters()) < SMALL
 
 
 def _make_in_store(store: Store, specification: object, kind: str, make: Callable[[Path], None]) -> None:
     store.run(specification, kind, make)
-
-
-def _save_explanations(explanations: Explanations, folder: Path) -> None:
-    explanations.save(folder / EXPLANATIONS)
-
-
-@dataclass(frozen=True)
-class _Block:
-    """Texts that are explained together: what a killed run loses is at most one block."""
-
-    examples: Sequence[Example]
-    encodings: Sequence[Encoding]
-
-    def key(self) -> dict[str, Plain]:
-        """The texts, and how the model cuts them into ids, which its weights do not tell."""
-        reading = hashlib.sha256()
-        for encoding in self.encodings:
-            reading.update(encoding.ids.tobytes() + encoding.segments.tobytes())
-        return {"examples": fingerprint(self.examples), "reading": reading.hexdigest()[:16]}
-
-
-def _method_key(explainer: Explainer, seed: int) -> dict[str, Plain]:
-    fields = {"method": explainer.name, "configuration": explainer.configuration()}
-    return fields | {"seed": seed if explainer.stochastic else None}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,22 @@ class TextMap:
     layers: Mapping[str, Sequence[float]]  # what the colours tell -> a value a text, NaN where undefined
     ranges: Mapping[str, tuple[float, float]]  # what the colours span
     caption: str = ""
+
+
+@dataclass(frozen=True)
+class Gauge:
+    """One number on its scale, small enough to stand beside the words that it carries. What is unknown is None."""
+
+    measure: str  # "average precision"
+    value: float
+    low: float | None = None  # of its interval
+    high: float | None = None
+    floor: float | None = None  # what chance or a control reaches
+    ceiling: float | None = None  # the best within reach
+    ends: tuple[float, float] = (0.0, 1.0)  # of the scale, the lower one first
+    better: Literal["higher", "lower"] = "higher"
+    variant: str = ""  # which of several numbers it is, where a judgement rests on more than one
+    logarithmic: bool = False
 
 
 Figure = Matrix | Distributions | Plot | TextMap

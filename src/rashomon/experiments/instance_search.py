@@ -7,7 +7,7 @@ moved at once; chunks are searched side by side and kept.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -22,7 +22,7 @@ from rashomon.data import Example
 from rashomon.data.batches import Batch
 from rashomon.data.example import fingerprint
 from rashomon.errors import UserError
-from rashomon.experiments.context import Context
+from rashomon.experiments.context import Context, Work
 from rashomon.experiments.trials import max_attention, with_ids
 from rashomon.measures.divergence import tvd
 from rashomon.models.attention import softmax
@@ -64,18 +64,31 @@ def search_all(
     context: Context, base: Path, examples: Sequence[Example], search: Search, seed: int
 ) -> pd.DataFrame:
     """One row a text, in the order of the texts; chunks of texts are searched side by side and kept."""
+    folders = context.make(*_chunks(base, examples, search, seed))
+    return pd.concat([read_parquet(folder / "found.parquet") for folder in folders], ignore_index=True)
+
+
+def search_work(
+    context: Context, base: Path, examples: Sequence[Example], search: Search, seed: int
+) -> list[Work]:
+    """What ``search_all`` would have to do, for those who have other work to do beside it."""
+    return context.missing(*_chunks(base, examples, search, seed))
+
+
+def _chunks(
+    base: Path, examples: Sequence[Example], search: Search, seed: int
+) -> tuple[list[object], str, list[Callable[[Path], None]]]:
     starts = range(0, len(examples), CHUNK)
     chunks = [tuple(examples[start : start + CHUNK]) for start in starts]
-    specs = [
+    specs: list[object] = [
         {"base": base, "examples": fingerprint(c), "first": s, "search": to_plain(search), "seed": seed}
         for s, c in zip(starts, chunks, strict=True)
     ]
-    makers = [
+    makers: list[Callable[[Path], None]] = [
         partial(_make_chunk, base, chunk, start, search, seed)
         for start, chunk in zip(starts, chunks, strict=True)
     ]
-    folders = context.make(specs, "instance-adversaries", makers)
-    return pd.concat([read_parquet(folder / "found.parquet") for folder in folders], ignore_index=True)
+    return specs, "instance-adversaries", makers
 
 
 def _make_chunk(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal, NamedTuple
 
+from rashomon.experiments.figures import Gauge
 from rashomon.experiments.summaries import Row
 from rashomon.measures.significance import HIERARCHICAL
 from rashomon.wording import sample, with_interval
@@ -18,6 +20,21 @@ class Ruling(NamedTuple):
     rating: Rating
     words: str
     number: str
+
+
+def gauge(
+    measure: str, row: Row, floor: float | None = None, ceiling: float | None = None, variant: str = ""
+) -> Gauge:
+    """A mean with its interval, where it has one, on a scale from 0 to 1 that is as much longer as it must be."""
+    value = float(row["mean"])
+    low, high = (None if math.isnan(row[end]) else float(row[end]) for end in ("low", "high"))
+    inside = [place for place in (value, low, high) if place is not None]
+    marks = [round(place, 1) for place in (floor, ceiling) if place is not None]
+    ends = (
+        min(0.0, math.floor(10 * min(inside)) / 10, *marks),
+        max(1.0, math.ceil(10 * max(inside)) / 10, *marks),
+    )
+    return Gauge(measure, value, low, high, floor, ceiling, ends, variant=variant)
 
 
 def counted(row: Row) -> str:

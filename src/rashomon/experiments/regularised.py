@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +18,10 @@ import pandas as pd
 from rashomon.data import Dataset
 from rashomon.errors import UserError
 from rashomon.experiments.abilities import able_model
+from rashomon.experiments.cautions import Caution
 from rashomon.experiments.context import Context
 from rashomon.experiments.subject import Subject
-from rashomon.experiments.testimony import Testimony, answerable, background, draw
+from rashomon.experiments.testimony import Testimony, answerable, background, cautions_about, draw
 from rashomon.models.base import Model
 from rashomon.training.objectives import Objective, make_objective
 from rashomon.training.regularisers import PenaltyReading
@@ -64,7 +65,7 @@ class Penalties:
     def objective(self, variant: str, weight: float | None = None) -> Objective:
         """The penalty in the asked reading, with this weight or its own."""
         asked = make_objective(variant)
-        known = {field.name for field in fields(asked)}
+        known = {one.name for one in fields(asked)}
         if "weight" not in known:
             raise UserError(f"{asked.name} has no weight, so it is no penalty beside the task's loss.")
         changes: dict[str, object] = {} if weight is None else {"weight": weight}
@@ -191,6 +192,18 @@ def _variant(base: Subject, objective: Objective, probe: Model) -> Variant:
         str(getattr(objective, "reading", "")),
         objective.companion(probe, 0) is not None,
     )
+
+
+@dataclass
+class Said:
+    """What has to be said of a study, collected on the way: notes, and what to be wary of in explanations."""
+
+    notes: list[str] = field(default_factory=list)
+    cautions: list[Caution] = field(default_factory=list)
+
+    def hear(self, testimony: Testimony) -> None:
+        self.notes += testimony.notes
+        self.cautions += cautions_about([testimony])
 
 
 # ---- the trained variants

@@ -8,32 +8,50 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from rashomon.experiments.context import Context
-from rashomon.experiments.testimony import Testimony, is_signed, samples
+from rashomon.data import Example
+from rashomon.experiments.context import Context, Work
+from rashomon.experiments.testimony import SHIFT, Question, Testimony, is_signed, samples
 from rashomon.explainers import Explanations
 from rashomon.measures import measures
 from rashomon.measures.base import Floats, Ragged
 
 SAMPLING = "another sampling seed"
-SHIFT = 1000  # how far the second sampling seed lies from the first
-REPEATED = 50  # texts that are enough for a mean
+REPEATED = 30  # texts that are enough for a mean
 KENDALL = "kendall"
 
 
 def on_fewer_texts(testimony: Testimony, count: int | None) -> Testimony:
     """So many of the texts, evenly over the whole file, which may be sorted; None, or of stored ones: all."""
-    if count is None or testimony.model is None or count >= len(testimony.examples):
+    if testimony.model is None:
         return testimony
-    places = np.linspace(0, len(testimony.examples) - 1, count).round().astype(int)
-    examples = tuple(testimony.examples[place] for place in places)
+    examples = evenly_chosen(testimony.examples, count)
     explanations = testimony.explanations.where(example_id={example.id for example in examples})
     return replace(testimony, examples=examples, explanations=explanations)
+
+
+def evenly_chosen(examples: tuple[Example, ...], count: int | None) -> tuple[Example, ...]:
+    if count is None or count >= len(examples):
+        return examples
+    places = np.linspace(0, len(examples) - 1, count).round().astype(int)
+    return tuple(examples[place] for place in places)
+
+
+def repeating_work(context: Context, question: Question, count: int | None) -> list[Work]:
+    """What ``sampled_again`` would have to do, for those who have other work to do beside it."""
+    return context.explanation_work(
+        question.model,
+        evenly_chosen(question.examples, count),
+        [method for method in question.methods if samples(method)],
+        seed=question.seed + SHIFT,
+        space=question.space,
+        background=question.behind_again,
+    )
 
 
 def sampled_again(
     context: Context, heard: Sequence[Testimony], methods: Collection[str], names: Sequence[str] = (KENDALL,)
 ) -> pd.DataFrame:
-    """Methods that draw at random are asked again; the others would say the same again."""
+    """Methods that draw at random are asked again, also with other references; the others would say the same again."""
     parts = []
     for testimony in heard:
         assert testimony.model is not None
@@ -44,7 +62,8 @@ def sampled_again(
             testimony.examples,
             noisy,
             seed=testimony.seed + SHIFT,
-            background=testimony.behind,
+            space=testimony.space,
+            background=testimony.behind_again,
         )
         for method in asked:
             explanations = testimony.explanations.by_method(method)

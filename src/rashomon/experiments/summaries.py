@@ -15,7 +15,7 @@ from rashomon.errors import UserError
 from rashomon.experiments.figures import Distributions
 from rashomon.measures import measures
 from rashomon.measures.base import Family, family_of
-from rashomon.measures.intervals import Summary, summarise_seed_columns, summarise_seeds
+from rashomon.measures.intervals import Summary, summarise_seed_columns, summarise_seeds, summarise_share
 from rashomon.measures.significance import (
     Alternative,
     Comparison,
@@ -47,6 +47,14 @@ def summary_of(instances: pd.DataFrame, value: str, bounds: tuple[float, float] 
     parts = [part for _, part in instances.groupby("seed", sort=False)]
     texts = [part["example"].tolist() for part in parts]
     return summary_row([part[value].to_numpy(dtype=np.float64) for part in parts], texts, bounds)
+
+
+def share_of(instances: pd.DataFrame, value: str) -> Row:
+    """`summary_of` a column of values from 0 to 1; of one seed's yes and no, with the interval of a share."""
+    values = instances[value].dropna()
+    if instances["seed"].nunique() == 1 and values.isin((0.0, 1.0)).all():
+        return _row(summarise_share(instances[value].to_numpy(dtype=np.float64)))
+    return summary_of(instances, value, (0.0, 1.0))
 
 
 def _row(summary: Summary) -> Row:

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from rashomon.data import Dataset, Example
 from rashomon.errors import DoesNotFit, UserError
-from rashomon.experiments.context import Context
+from rashomon.experiments.cautions import Caution, cautions_of
+from rashomon.experiments.context import Context, Work
+from rashomon.experiments.further_methods import Further, further_methods
 from rashomon.experiments.subject import Subject
 from rashomon.explainers import Explanation, Explanations, find_explainer, make_explainer
 from rashomon.explainers.record import UNKNOWN
 from rashomon.measures.base import Ragged
 from rashomon.models.base import Model
 from rashomon.models.label_names import in_model_labels
-from rashomon.training.run import Trained
+from rashomon.models.tasks import Space
 
 # The methods of the agreement paper; those that a model cannot answer are left out and named in a warning.
 METHODS = (
@@ -32,7 +34,9 @@ METHODS = (
     "gradient-shap",
     "deep-shap",
 )
+CONTROLS = ("random", "trivial")  # asked by whoever needs them
 BACKGROUND = 64  # training examples from which references are drawn
+SHIFT = 1000  # how far the second sampling seed lies from the first
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,9 @@ class Ask:
     methods: tuple[str, ...] = METHODS
     instances: int = 500
     split: str = "test"
+    space: Space = "logit"  # of the number that is explained
     stored: str | None = None  # explanations made earlier or elsewhere (a Parquet file), instead of a model
+    beside: str | None = None  # such explanations, by further methods, beside those of the model
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,9 @@ class Testimony:
     explanations: Explanations
     notes: tuple[str, ...] = ()  # which method or text is missing and why, how labels were read
     behind: tuple[Example, ...] = ()  # training examples that references were drawn from
+    behind_again: tuple[Example, ...] = ()  # others, for who asks again
+    space: Space = "logit"  # of the number that was explained
+    further: tuple[str, ...] = ()  # methods that cannot be asked again, because they were heard elsewhere
 
     def scores(self, magnitude: bool = True) -> dict[str, Ragged]:
         """Scores over content tokens, one ``Ragged`` a method, the same texts for all."""
@@ -69,38 +78,99 @@ class Testimony:
         }
 
 
-def hear(context: Context, ask: Ask, extra: Sequence[str] = ()) -> list[Testimony]:
-    """Explanations for every seed of the subject. ``extra`` methods (controls) are asked too."""
+def hear(context: Context, ask: Ask, extra: Sequence[str] = (), with_further: bool = True) -> list[Testimony]:
+    """Explanations for every seed of the subject. ``extra`` methods (controls) are asked too.
+
+    What was heard elsewhere takes part, unless a study has to ask every method again; the texts are the same then.
+    """
     if ask.stored is not None:
         explanations = _asked_for(Explanations.load(ask.stored), ask, extra)
         return [_at_most(testimony, ask.instances) for testimony in from_stored(explanations)]
     for method in ask.methods:
         make_explainer(method)  # what is wrong with a name is told before any work is done
-    data = context.dataset(ask.subject.dataset)
-    heard = []
+    heard = [_answer(context, question) for question in questions(context, ask, extra)]
+    return heard if with_further else [_without_further(testimony) for testimony in heard]
+
+
+def hearing_work(context: Context, ask: Ask, extra: Sequence[str] = ()) -> list[Work]:
+    """What ``hear`` would have to do, for those who have other work to do beside it."""
+    if ask.stored is not None:
+        return []
+    return [
+        work for q in questions(context, ask, extra) for work in context.explanation_work(*q.asked, **q.how)
+    ]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of one model (one seed) about which texts."""
+
+    seed: int
+    model: Model
+    examples: tuple[Example, ...]
+    methods: tuple[str, ...]
+    space: Space
+    behind: tuple[Example, ...]
+    behind_again: tuple[Example, ...]
+    notes: tuple[str, ...]
+    further: Further | None
+
+    @property
+    def asked(self) -> tuple[Model, tuple[Example, ...], tuple[str, ...]]:
+        return self.model, self.examples, self.methods
+
+    @property
+    def how(self) -> dict[str, Any]:
+        return {"seed": self.seed, "space": self.space, "background": self.behind}
+
+
+def _without_further(testimony: Testimony) -> Testimony:
+    own = testimony.explanations.where(lambda item: item.method not in testimony.further)
+    return replace(testimony, explanations=own, further=())
+
+
+def questions(context: Context, ask: Ask, extra: Sequence[str] = ()) -> Iterator[Question]:
+    """What ``hear`` asks every model of the subject."""
+    given = context.dataset(ask.subject.dataset)
     for seed, trained in zip(ask.subject.seeds, context.models(ask.subject), strict=False):
-        heard.append(_testimony(context, ask, data, seed, trained, extra))
-    return heard
+        notes: list[str] = []
+        model, data = trained.model, given
+        if ask.subject.checkpoint is not None:
+            data = in_model_labels(data, model, notes)
+        further = heard_elsewhere(context, ask, model, data)
+        data = data if further is None else further.only_their_texts(data, ask.split)
+        examples = draw(data, ask.split, ask.instances, seed)
+        methods, left_out = answerable([*ask.methods, *extra], model)
+        if not methods:
+            raise DoesNotFit(f"No method can explain this model: {'; '.join(left_out)}.")
+        behind = background(data, seed), background(data, seed + SHIFT)
+        yield Question(
+            seed, model, examples, tuple(methods), ask.space, *behind, (*notes, *left_out), further
+        )
 
 
-def _testimony(
-    context: Context,
-    ask: Ask,
-    data: Dataset,
-    seed: int,
-    trained: Trained,
-    extra: Sequence[str],
-) -> Testimony:
-    notes: list[str] = []
-    if ask.subject.checkpoint is not None:
-        data = in_model_labels(data, trained.model, notes)
-    examples = draw(data, ask.split, ask.instances, seed)
-    methods, left_out = answerable([*ask.methods, *extra], trained.model)
-    if not methods:
-        raise DoesNotFit(f"No method can explain this model: {'; '.join(left_out)}.")
-    behind = background(data, seed)
-    explanations = context.explanations(trained.model, examples, methods, seed=seed, background=behind)
-    return Testimony(seed, trained.model, examples, explanations, (*notes, *left_out), behind)
+def _answer(context: Context, q: Question) -> Testimony:
+    explanations = context.explanations(*q.asked, **q.how)
+    own = Testimony(q.seed, q.model, q.examples, explanations, q.notes, q.behind, q.behind_again, q.space)
+    return own if q.further is None else _joined(own, q.further)
+
+
+def heard_elsewhere(context: Context, ask: Ask, model: Model, data: Dataset) -> Further | None:
+    """The explanations by further methods, where there are any."""
+    if ask.beside is None:
+        return None
+    asked = {make_explainer(method).label for method in ask.methods} | {*CONTROLS}
+    return further_methods(context.told(ask.beside), model, data, ask.split, asked)
+
+
+def _joined(own: Testimony, further: Further) -> Testimony:
+    added = further.of(own.examples)
+    return replace(
+        own,
+        explanations=own.explanations + added,
+        notes=(*own.notes, *further.notes),
+        further=added.methods,
+    )
 
 
 def _asked_for(explanations: Explanations, ask: Ask, extra: Sequence[str]) -> Explanations:
@@ -218,16 +288,14 @@ def answerable(methods: Sequence[str], model: Model) -> tuple[list[str], list[st
     return kept, left_out
 
 
-def warnings_of(heard: Sequence[Testimony]) -> tuple[str, ...]:
-    """Every distinct warning, with the number of explanations that carry it."""
-    explanations: list[Explanation] = [item for testimony in heard for item in testimony.explanations]
-    total = Counter(item.method for item in explanations)
-    # Numbers differ from text to text; one line a kind of warning is what a reader can use.
-    kinds = Counter(
-        (item.method, re.sub(r"\d+", "#", warning)) for item in explanations for warning in item.warnings
-    )
-    lines = [f"{method}: {kind} ({n} of {total[method]} texts)" for (method, kind), n in kinds.items()]
-    return (*_distinct(note for testimony in heard for note in testimony.notes), *lines)
+def notes_of(heard: Sequence[Testimony]) -> tuple[str, ...]:
+    """What is missing and how labels were read, each thing once."""
+    return tuple(_distinct(note for testimony in heard for note in testimony.notes))
+
+
+def cautions_about(heard: Sequence[Testimony]) -> tuple[Caution, ...]:
+    """What the explanations themselves warn of."""
+    return cautions_of(item for testimony in heard for item in testimony.explanations)
 
 
 def is_signed(method: str) -> bool:

@@ -21,7 +21,7 @@ from rashomon.errors import unknown_name
 from rashomon.explainers.base import Floats, Job
 from rashomon.explainers.path_integrals import sub_job
 from rashomon.explainers.perturbed_rows import Perturbation
-from rashomon.explainers.settling import Samples, looks, settled, unsettled_warning
+from rashomon.explainers.settling import Samples, looks, settled, unsettled
 
 Draw = Literal["sizes", "coins"]
 BLOCK = 16  # pairs whose sizes are stratified together
@@ -95,7 +95,7 @@ class Fitted:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        return () if self.settled else (unsettled_warning(self.used),)
+        return unsettled(self.scores, self.spread, self.used)
 
 
 Fit = Callable[[Sampled], tuple[Floats, Floats]]

@@ -7,7 +7,7 @@ can read it; a file is written aside and renamed into place.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -74,12 +74,17 @@ class Explanations(Sequence[Explanation]):
 
     It slices, filters (``by_method``, ``of``, ``where``), adds up (``+``), merges sub-words (``words``), saves to and
     loads from Parquet, converts to pandas, and shows itself in a notebook and, through rich, in a terminal.
+
+    ``seconds`` says how long each method took for a text, where the explanations were just made.
     """
 
-    __slots__ = ("_items",)
+    __slots__ = ("_items", "seconds")
 
-    def __init__(self, explanations: Iterable[Explanation] = ()) -> None:
+    def __init__(
+        self, explanations: Iterable[Explanation] = (), seconds: Mapping[str, float] | None = None
+    ) -> None:
         self._items = tuple(explanations)
+        self.seconds: Mapping[str, float] = seconds or {}
 
     def __len__(self) -> int:
         return len(self._items)

@@ -117,6 +117,8 @@ def prediction(explanation: Explanation) -> str:
         return f"Answer: {explanation.target_label}{sure}"
     if target == UNKNOWN_TARGET:
         return f"Explained class: {explanation.target_label}"
+    if len(probabilities) == 1:
+        return f"Explained: {explanation.target_label}, the number that the model gives"
     if not 0 <= target < len(probabilities):
         return f"Explained class: {explanation.target_label} (probability unknown)"
     own, best = probabilities[target], max(probabilities)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.metadata import version
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from rashomon.data.batches import Encoding
 from rashomon.data.example import Example
 from rashomon.data.texts import Texts, as_examples
+from rashomon.errors import DoesNotFit
 from rashomon.explainers.base import Explainer, Floats, Job, Scores
 from rashomon.explainers.collection import Explanations
 from rashomon.explainers.engine import Engine
@@ -21,10 +23,10 @@ from rashomon.explainers.request import (
     Method,
     Target,
     check_count,
-    check_space,
     check_targets,
     chosen_explainers,
     chosen_targets,
+    space_refusal,
 )
 from rashomon.models.base import Model
 from rashomon.models.given import require_model
@@ -65,7 +67,8 @@ def explain(
             texts, or a frame with a column ``text`` (and ``text_pair``).
         methods: names with settings such as ``"lime(samples=500)"``, explainers, or their classes; one or many.
         seed: of the methods that draw at random.
-        space: what is explained, the ``logit`` or the ``probability`` of a class.
+        space: what is explained: the ``logit`` of a class, its ``probability``, or its ``centred`` logit, which is what
+            it lies above the mean over all classes, since what raises them all moves no probability.
         targets: the classes to explain, by number or name, one for each example or one for all; of spans the
             first and the last token. By default what the model predicts.
         background: training examples, for the methods that average over references.
@@ -76,7 +79,8 @@ def explain(
     """
     require_model(model)
     asked = chosen_explainers(model, methods)
-    check_space(space)
+    if reason := space_refusal(model, space):
+        raise DoesNotFit(reason)
     check_count("A seed", seed, 0)
     check_count("A token budget", token_budget, 1)
     given = as_examples(examples)
@@ -87,6 +91,7 @@ def explain(
     references = as_examples(background)
     behind = model.encode(references) if references else []
     records: list[list[Explanation]] = [[] for _ in asked]
+    took = dict.fromkeys((explainer.label for explainer in asked), 0.0)
     about = _About(model)
     # Who computes what others can reuse goes first.
     order = sorted(range(len(asked)), key=lambda number: asked[number].name not in FIRST)
@@ -99,14 +104,17 @@ def explain(
             chosen = predicted(model, logits) if wanted is None else np.asarray([wanted[i] for i in chunk])
             job = Job(engine, part, chosen, space, seed, behind, asked)
             for number in order:
+                started = time.perf_counter()
                 scores = asked[number].attribute(job)
+                took[asked[number].label] += time.perf_counter() - started
                 records[number] += [
                     about.record(given[i], asked[number], job, row, scores[row], logits[row])
                     for row, i in enumerate(chunk)
                 ]
                 advance(len(chunk), asked[number].label)
             engine.forget()
-    return Explanations(record for of_method in records for record in of_method)
+    seconds = {label: spent / max(1, len(given)) for label, spent in took.items()}
+    return Explanations((record for of_method in records for record in of_method), seconds)
 
 
 def whole_logits(engine: Engine, encodings: Sequence[Encoding]) -> list[Floats]:

@@ -27,7 +27,7 @@ from rashomon.explainers.paths import (
     values_at_inputs,
     values_at_references,
 )
-from rashomon.explainers.settling import Samples, check_samples, settled, unsettled_warning
+from rashomon.explainers.settling import Samples, check_samples, unsettled
 from rashomon.models.base import Model
 
 NEEDS_GRADIENTS = frozenset({"gradients"})
@@ -208,8 +208,7 @@ class GradientShap(Explainer):
         pulls = np.concatenate([weight * told.pulls for weight, told in zip(weights, drawn, strict=True)])
         scores, spread = aggregate(mean, self.aggregation), np.linalg.norm(pulls, axis=0)
         used = 2 * sum(rounds[: len(drawn)])
-        warnings = () if settled(scores, spread) else (unsettled_warning(used),)
-        return Scores(scores, warnings=warnings, spread=spread, used=used)
+        return Scores(scores, warnings=unsettled(scores, spread, used), spread=spread, used=used)
 
 
 def complete(values: Sequence[Floats], how: Aggregation, changes: Floats | Sequence[float]) -> list[Scores]:

@@ -20,7 +20,7 @@ from rashomon.errors import UserError, unknown_name
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-OutputSpace = Literal["logit", "probability", "unknown"]  # "unknown" only for explanations made elsewhere
+OutputSpace = Literal["logit", "probability", "centred", "unknown"]  # unknown: explanations made elsewhere
 Unit = Literal["token", "word"]
 Merge = Literal["sum", "max", "mean"]
 Order = Literal["magnitude", "signed"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from numbers import Integral
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias, cast, get_args
 
 from rashomon.data.batches import Encoding
 from rashomon.errors import DoesNotFit, UserError, unknown_name
@@ -41,9 +41,21 @@ def _explainer(method: Any) -> Explainer:
     return make_explainer(method)
 
 
-def check_space(space: object) -> None:
-    if space not in get_args(Space):
-        raise unknown_name("output space", str(space), get_args(Space))
+def output_space(name: object) -> Space:
+    """What of a class is explained, by its name."""
+    if name not in get_args(Space):
+        raise unknown_name("output space", str(name), get_args(Space))
+    return cast(Space, name)
+
+
+def space_refusal(model: Model, space: object) -> str | None:
+    """Why the outputs of a model cannot be explained in a space; None where they can."""
+    if output_space(space) == "probability" and model.gives_a_number:
+        return "This model gives a number (it has a regression head), which has no probability; explain its logit."
+    if space in model.task.spaces:
+        return None
+    known = " or ".join(f"the {name}" for name in model.task.spaces)
+    return f"Of a {model.task.name} model {known} is explained, not the {space} logit."
 
 
 def check_count(what: str, value: Any, least: int) -> None:

@@ -85,7 +85,7 @@ def explain_windows(
         examples: as ``explain`` takes them; single texts where they are longer than the model.
         methods: as ``explain`` takes them.
         overlap: the share of a window that is also in the next.
-        space: what is averaged over windows and explained: logits, or probabilities.
+        space: what is averaged over windows and explained: logits, centred logits, or probabilities.
         targets: classes; by default the best of the mean over windows.
         settings: further settings of ``explain``.
 
@@ -97,7 +97,7 @@ def explain_windows(
     flat = [window.example for windows in cut for window in windows]
     owners = np.repeat(np.arange(len(given)), [len(windows) for windows in cut])
     predictions = predict(model, rows_of(model, flat))
-    outputs = predictions.logits if space == "logit" else predictions.probabilities
+    outputs = predictions.probabilities if space == "probability" else predictions.logits
     means = np.stack([outputs[owners == number].mean(0) for number in range(len(given))])
     chances = [predictions.probabilities[owners == number].mean(0) for number in range(len(given))]
     wanted = chosen_targets(model, targets, len(given)) or means.argmax(1).tolist()

@@ -1,4 +1,4 @@
-"""How far apart are two distributions? TVD, KL and JSD, the distance of several heads, and AtteFa's score.
+"""How far apart are two distributions, and how even is one? TVD, KL, JSD, distances of several heads, AtteFa's score.
 
 TVD is the C-class one, 0..1 (papers with a single sigmoid output sum over that output, which is half of it).
 KL and JSD use natural logarithms with 1e-10 inside, so JSD <= ln 2. Padding is zeroed before any logarithm.
@@ -102,6 +102,18 @@ def jsd_rows(a: Ragged, b: Ragged) -> Floats:
     wrong = _not_distributions(a, b)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(wrong, np.nan, np.clip(a.sum(_jsd_terms(a.values, b.values)), 0.0, LN2))
+
+
+def normalised_entropy(rows: Ragged) -> Floats:
+    """How even each distribution is, entropy / ln n: 0 where all weight is on one entry, 1 where it is uniform.
+
+    Undefined for a row of fewer than two entries and for one that is no distribution.
+    """
+    weights = np.where(rows.values > 0, rows.values, 1.0)  # 0 ln 0 is 0
+    entropy = -rows.sum(weights * np.log(weights))
+    undefined = _not_distributions(rows) | (rows.lengths < 2)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(undefined, np.nan, np.clip(entropy / np.log(rows.lengths), 0.0, 1.0))
 
 
 def matched_heads_jsd(a: Array, b: Array, mask: Any = None) -> Array:

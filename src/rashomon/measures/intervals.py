@@ -19,6 +19,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
+from scipy.stats import binomtest
 
 from rashomon.errors import UserError
 from rashomon.measures.base import Floats, Ints
@@ -151,6 +152,19 @@ def _spread(values: Floats) -> float:
 def summarise(values: ArrayLike) -> Summary:
     """A figure over values that are independent of each other: the texts of one seed, or one number a seed."""
     return summarise_seed_columns(np.asarray(values, dtype=np.float64).reshape(1, -1, 1))[0]
+
+
+def summarise_share(hits: ArrayLike) -> Summary:
+    """The share of independent yes (1) and no (0), NaN where undefined, with Wilson's interval.
+
+    That does not shrink to a point where all are the same, as an interval from their spread would.
+    """
+    values = np.asarray(hits, dtype=np.float64)
+    known, plain = values[np.isfinite(values)], summarise(values)
+    if not known.size:
+        return plain
+    found = binomtest(int(known.sum()), known.size).proportion_ci(CONFIDENCE, method="wilson")
+    return replace(plain, low=float(found.low), high=float(found.high), kind="95 %")
 
 
 def summarise_seeds(

@@ -71,6 +71,11 @@ class Model(nn.Module, ABC):
         return len(self.labels)
 
     @property
+    def gives_a_number(self) -> bool:
+        """Whether the one output is a number (a regression head) rather than a choice between classes."""
+        return self.classes == 1
+
+    @property
     def device(self) -> torch.device:
         return next(self.parameters()).device
 
@@ -97,6 +102,10 @@ class Model(nn.Module, ABC):
     def free_of_decay(self) -> list[nn.Parameter]:
         """What weight decay leaves alone: in the papers the attention."""
         return self.attention_parameters()
+
+    def word_vectors(self) -> Tensor | None:
+        """The embeddings of the words it knows ``[V, D]``, where words are what it reads; else None."""
+        return None
 
     def sides(self, batch: Batch) -> Tensor:
         """``[S, B, T]``: the tokens that share one distribution of attention. Of models with ``"reweighting"``."""

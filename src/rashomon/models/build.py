@@ -95,6 +95,8 @@ def _builtin(spec: ModelSpec, dataset: Dataset, seed: int) -> Model:
         )
     vocabulary = Vocabulary.build(_word_lists(spec, dataset), spec.vocabulary_size, spec.min_count)
     vectors = None
+    if spec.embeddings is None and spec.embedding_scale is not None:
+        raise UserError("Word vectors from a file are what is scaled; say which with embeddings.")
     if spec.embeddings is not None:
         vocabulary, vectors = _with_vectors(spec, vocabulary, dataset, seed)
         spec = replace(spec, embedding_dim=vectors.shape[1])
@@ -112,7 +114,8 @@ def _with_vectors(
     further = (word for split in others for words in _word_lists(spec, dataset, split) for word in words)
     known = len(vocabulary)
     wider = vocabulary if spec.vocabulary_size is not None else vocabulary.extended(further)
-    vectors, found = load_vectors(Path(str(spec.embeddings)), wider, np.random.default_rng(seed))
+    generator = np.random.default_rng(seed)
+    vectors, found = load_vectors(Path(str(spec.embeddings)), wider, generator, spec.embedding_scale)
     found[:known] = True  # these stay, with a vector of their own if need be
     return Vocabulary(tuple(w for w, keep in zip(wider.words, found, strict=True) if keep)), vectors[found]
 

@@ -129,17 +129,21 @@ class AttentionClassifier(Model):
         vectors = None
         if self.spec.embeddings is not None:
             generator = np.random.default_rng(seed)
-            vectors = load_vectors(Path(self.spec.embeddings), self.vocabulary, generator)[0]
+            path, scale = Path(self.spec.embeddings), self.spec.embedding_scale
+            vectors, _ = load_vectors(path, self.vocabulary, generator, scale)
         return AttentionClassifier(self.spec, self.vocabulary, self.labels, self.pair, seed, vectors)
 
+    def word_vectors(self) -> Tensor:
+        return self.embedding.weight.detach()[PAD_ID + 1 :]
+
     def free_of_decay(self) -> list[nn.Parameter]:
-        """The attention, and ready-made word vectors.
+        """The attention, and ready-made word vectors unless it is said otherwise.
 
         Between two readings of a rare word weight decay is all that Adam hears of it, and Adam makes steps of full
         length even of that. What the vector knew would be gone in a few epochs, before the model has learned to use it.
         """
-        ready_made = [] if self.spec.embeddings is None else self.embedding.parameters()
-        return [*self.attention_parameters(), *ready_made]
+        spared = self.spec.embeddings is not None and not self.spec.decay_embeddings
+        return [*self.attention_parameters(), *(self.embedding.parameters() if spared else ())]
 
     def save(self, folder: Path) -> None:
         write_folder(Path(folder), "model", self._write)
@@ -157,7 +161,8 @@ class AttentionClassifier(Model):
 
     def settings(self) -> dict[str, Any]:
         settings = self.spec.to_json()
-        del settings["embeddings"]  # where the vectors came from; what they were is in the weights
+        for name in ("embeddings", "embedding_scale", "decay_embeddings"):
+            del settings[name]  # where the vectors came from; what they were is in the weights
         return {**settings, "pair": self.pair}
 
     @classmethod

@@ -3,37 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from rashomon.data import Dataset
 from rashomon.models.base import Model
+
+
+@dataclass(frozen=True)
+class Matching:
+    """How labels were matched with a model's classes.
+
+    Attributes:
+        places: the class of every label; none where labels and classes cannot be matched.
+        how: in words, as in "were matched by name".
+        note: what to tell of it, where it is not a matter of course.
+        certain: whether nothing was guessed or given up.
+    """
+
+    places: tuple[int, ...]
+    how: str
+    note: str = ""
+    certain: bool = True
+
+
+def match_labels(given: Sequence[str], known: Sequence[str]) -> Matching:
+    """The labels of data matched with the classes of a model."""
+    if not given:
+        return Matching((), "are not there")
+    if tuple(given) == tuple(known):
+        return Matching(tuple(range(len(known))), "are the model's own")
+    classes = [label.casefold().strip() for label in known]
+    names = [label.casefold().strip() for label in given]
+    if len(set(classes)) == len(classes) and set(names) <= set(classes) and len(set(names)) == len(names):
+        return Matching(tuple(classes.index(name) for name in names), "were matched by name")
+    said = f"The labels {', '.join(given)} are not the model's {', '.join(known)}"
+    if all(name.isdecimal() and int(name) < len(known) for name in names):
+        how = "were read as numbers of its classes, from 0"
+        return Matching(tuple(int(name) for name in names), how, f"{said}; they {how}.")
+    if len(given) == len(known):
+        how = "were matched in order"
+        pairs = ", ".join(f"{label} with {name}" for label, name in zip(given, known, strict=True))
+        note = f"{said}; they {how}: {pairs}. If that is wrong, so is all that rests on labels."
+        return Matching(tuple(range(len(known))), how, note, certain=False)
+    return Matching((), "could not be matched", f"{said}, so nothing that needs labels was done.", False)
 
 
 def in_model_labels(data: Dataset, model: Model, notes: list[str]) -> Dataset:
     """The data with labels counted as the model counts its classes; ``notes`` is told of what is not certain."""
     if not data.labels or data.labels == model.labels:
         return data
-    places, note = _places(data.labels, model.labels)
-    if note:
-        notes.append(note)
+    matching = match_labels(data.labels, model.labels)
+    if matching.note:
+        notes.append(matching.note)
     splits = {
         split: tuple(
-            replace(e, label=places[e.label] if places and e.label is not None else None) for e in data[split]
+            replace(e, label=matching.places[e.label] if matching.places and e.label is not None else None)
+            for e in data[split]
         )
         for split in data
     }
     return Dataset(data.name, splits, model.labels, data.notes)
-
-
-def _places(given: Sequence[str], known: Sequence[str]) -> tuple[list[int], str]:
-    """The class of every label (none when they cannot be matched), and what to say of it."""
-    classes = [label.casefold().strip() for label in known]
-    names = [label.casefold().strip() for label in given]
-    if len(set(classes)) == len(classes) and set(names) <= set(classes) and len(set(names)) == len(names):
-        return [classes.index(name) for name in names], ""
-    said = f"The labels {', '.join(given)} are not the model's {', '.join(known)}"
-    if all(name.isdecimal() and int(name) < len(known) for name in names):
-        return [int(name) for name in names], f"{said}; they were read as numbers of its classes, from 0."
-    if len(given) == len(known):
-        return list(range(len(known))), f"{said}; they were matched in order."
-    return [], f"{said}, so nothing that needs labels was done."

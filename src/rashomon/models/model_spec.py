@@ -6,8 +6,9 @@ which a trained model is kept. Defaults are those of the papers' BiLSTM with add
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -58,13 +59,19 @@ class ModelSpec:
     dropout: float = setting(0.0, "Dropout on embeddings and on the pooled vector.")
     max_length: int = setting(512, "Longest text in tokens; the rest is cut, and the cut is reported.")
     steps: tuple[str, ...] = setting(
-        ("lowercase",), "Token preprocessing: lowercase, alphanumeric, truncate:200.", "--step"
+        ("lowercase",),
+        "Token preprocessing: lowercase, alphanumeric, truncate:200; none leaves words as they are.",
+        "--step",
     )
     vocabulary_size: int | None = setting(None, "Largest number of words; none takes all.")
     min_count: int = setting(1, "How often a word must occur to be known.")
     embeddings: str | None = setting(
         None, "File of word vectors (.npz, GloVe text or fastText .vec); they decide the embedding size."
     )
+    embedding_scale: float | None = setting(
+        None, "Scale those word vectors to this standard deviation; none takes them as they are."
+    )
+    decay_embeddings: bool = setting(False, "Let weight decay reach word vectors from a file, too.")
     freeze_embeddings: bool = setting(False, "Leave the word embeddings as they are at the start.")
 
     def __post_init__(self) -> None:
@@ -80,6 +87,10 @@ class ModelSpec:
     def is_builtin(self) -> bool:
         """Whether this is an attention classifier around one of the registered encoders."""
         return self.name in encoders()
+
+    def without_vectors(self) -> ModelSpec:
+        """The same model with random word embeddings: vectors take long to read and add no ability."""
+        return replace(self, embeddings=None, embedding_scale=None)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -113,6 +124,10 @@ class ModelSpec:
             _positive("vocabulary_size", self.vocabulary_size)
         if not self.temperature > 0:
             raise UserError(f"The model's temperature must be above 0, not {self.temperature}.")
+        if self.embedding_scale is not None and not 0 < self.embedding_scale < math.inf:
+            raise UserError(
+                f"Word vectors are scaled to a standard deviation above 0, not to {self.embedding_scale}."
+            )
         if not 0 <= self.dropout < 1:
             raise UserError(f"The model's dropout must be at least 0 and below 1, not {self.dropout}.")
         if not self.widths or any(not 1 <= w <= LARGEST_SIZE or w % 2 == 0 for w in self.widths):

@@ -18,6 +18,9 @@ def predictions_table(model: Model, texts: Texts) -> pd.DataFrame:
         return pd.DataFrame(columns=columns)
     encodings = model.encode(examples)
     logits = predict(model, rows_of(model, examples, encodings)).logits
+    if model.gives_a_number:
+        index = pd.Index([e.id for e in examples], name="id")
+        return pd.DataFrame({"prediction": logits[:, 0]}, index=index)
     task, rows = model.task, []
     for example, encoding, row, answer in zip(
         examples, encodings, logits, task.answers(torch.from_numpy(logits)).numpy(), strict=True

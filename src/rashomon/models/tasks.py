@@ -25,7 +25,7 @@ from rashomon.measures.answers import exact_match, token_f1
 from rashomon.measures.classification import accuracy, f1, roc_auc
 from rashomon.registry import Registry
 
-Space = Literal["logit", "probability"]
+Space = Literal["logit", "probability", "centred"]  # centred: the logit above the mean over the classes
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -42,8 +42,10 @@ class Task(ABC):
 
     name: ClassVar[str]
     figures: ClassVar[tuple[str, ...]]
+    right_figures: ClassVar[tuple[str, ...]]  # those that single answers have
     per_token: ClassVar[bool]  # whether a model's logits have a row for each token
     keeps_positions: ClassVar[bool]  # whether tokens must be masked rather than taken out
+    spaces: ClassVar[tuple[Space, ...]]  # in which the explained number can be had
 
     @abstractmethod
     def check_example(self, example: Example) -> None:
@@ -60,6 +62,10 @@ class Task(ABC):
     @abstractmethod
     def scores(self, logits: Floats, rows: Rows) -> dict[str, float]:
         """``loss`` and the figures, from the logits of all rows."""
+
+    @abstractmethod
+    def right(self, answer: Ints, example: Example, encoding: Encoding) -> dict[str, float]:
+        """How right one answer is, by the names of ``right_figures``; NaN where the right one is not known."""
 
     @abstractmethod
     def answers(self, logits: Tensor) -> Tensor:
@@ -96,8 +102,10 @@ class Classification(Task):
 
     name: ClassVar[str] = "classification"
     figures: ClassVar[tuple[str, ...]] = ("accuracy", "f1", "roc-auc")
+    right_figures: ClassVar[tuple[str, ...]] = ("accuracy",)
     per_token: ClassVar[bool] = False
     keeps_positions: ClassVar[bool] = False
+    spaces: ClassVar[tuple[Space, ...]] = ("logit", "probability", "centred")
 
     def check_example(self, example: Example) -> None:
         if example.answers is not None:
@@ -116,11 +124,16 @@ class Classification(Task):
         labels = rows.whole.extras[LABEL].cpu().numpy()
         return class_scores(softmax(logits, axis=-1), labels)
 
+    def right(self, answer: Ints, example: Example, encoding: Encoding) -> dict[str, float]:
+        return {"accuracy": float("nan") if example.label is None else float(int(answer) == example.label)}
+
     def answers(self, logits: Tensor) -> Tensor:
         return logits.argmax(-1)
 
     def value(self, logits: Tensor, targets: Tensor, space: Space) -> Tensor:
-        outputs = logits if space == "logit" else logits.softmax(-1)
+        outputs = logits.softmax(-1) if space == "probability" else logits
+        if space == "centred":  # what raises all classes alike moves no probability
+            outputs = logits - logits.mean(-1, keepdim=True)
         return outputs.gather(1, targets[:, None])[:, 0]
 
     def probabilities(self, logits: Floats, target: Ints) -> tuple[float, ...]:
@@ -139,8 +152,11 @@ class SpanPrediction(Task):
 
     name: ClassVar[str] = "span"
     figures: ClassVar[tuple[str, ...]] = ("f1", "exact-match")
+    right_figures: ClassVar[tuple[str, ...]] = ("exact-match", "f1")
     per_token: ClassVar[bool] = True
     keeps_positions: ClassVar[bool] = True
+    # Its classes are the places of a text, and a mean over them would compare texts of different lengths.
+    spaces: ClassVar[tuple[Space, ...]] = ("logit", "probability")
 
     def check_example(self, example: Example) -> None:
         if not example.is_pair:
@@ -171,20 +187,22 @@ class SpanPrediction(Task):
             raise UserError("Answers can be scored only where their texts are known.")
         whole = torch.from_numpy(logits)
         loss = self.loss(whole, rows.whole.to("cpu"))
-        predicted = self.answers(whole).tolist()
-        texts = [
-            (
-                answer_text(example, encoding, span),
-                [_cut(example, a.start, a.end) for a in example.answers or ()],
-            )
-            for (example, encoding), span in zip(rows.source, predicted, strict=True)
+        each = [
+            self.right(span, example, encoding)
+            for (example, encoding), span in zip(rows.source, self.answers(whole).numpy(), strict=True)
         ]
         return {
             "loss": float(loss),
-            "f1": float(np.mean([max(token_f1(mine, gold) for gold in golds) for mine, golds in texts])),
-            "exact-match": float(
-                np.mean([max(exact_match(m, gold) for gold in golds) for m, golds in texts])
-            ),
+            **{n: float(np.mean([right[n] for right in each])) for n in self.figures},
+        }
+
+    def right(self, answer: Ints, example: Example, encoding: Encoding) -> dict[str, float]:
+        """The best over the answers that are known; there may be several."""
+        mine = answer_text(example, encoding, answer.tolist())
+        golds = [_cut(example, a.start, a.end) for a in example.answers or ()]
+        return {
+            "exact-match": max((exact_match(mine, gold) for gold in golds), default=float("nan")),
+            "f1": max((token_f1(mine, gold) for gold in golds), default=float("nan")),
         }
 
     def answers(self, logits: Tensor) -> Tensor:

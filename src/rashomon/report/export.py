@@ -114,6 +114,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "tables": {name: plain(tidy(frame).to_dict("records")) for name, frame in finding.tables.items()},
         "figures": [_figure(figure) for figure in finding.figures],
         "warnings": list(finding.warnings),
+        "cautions": plain(finding.cautions),
     }
 
 

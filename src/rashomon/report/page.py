@@ -20,29 +20,23 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from rashomon.audits.record import Audit, MethodVerdict, ReportContent
+from rashomon.audits.record import Audit, ReportContent, cautions_in
 from rashomon.drawing.charts import draw, figure_css
+from rashomon.drawing.gauges import gauge_key
 from rashomon.drawing.scales import colour_css
 from rashomon.drawing.tables import cells_of
 from rashomon.report.examples import NO_EXAMPLES, example_data
 from rashomon.report.export import findings_data, plain, slug, storable, tables, tidy
+from rashomon.report.verdict_table import RATINGS, verdict_table
 from rashomon.runs.files import write_bytes, write_json, write_parquet
 from rashomon.runs.folders import write_folder
-from rashomon.studies.base import Finding, Judgement
+from rashomon.studies.base import Finding
 from rashomon.wording import DASH, duration
 
 REPORT, FINDINGS, EXPLANATIONS, TABLES = "report.html", "findings.json", "explanations.parquet", "tables"
 SHORT = 12  # rows of a table that are shown without being asked for
+Warned = tuple[str, list[tuple[str, str]]]  # a warning, and the titles and anchors of the sections concerned
 MOST = 60  # rows of a table that the page holds; the Parquet file has all
-_ASPECTS = {
-    "agreement": "Agrees with the others?",
-    "stability": "Agrees with itself?",
-    "faithfulness": "Faithful under erasure?",
-    "truth": "Finds the truth?",
-    "exclusiveness": "The only account?",
-    "cost": "At what cost?",
-}
-_RATINGS = ("good", "mixed", "poor", "unknown")
 
 
 @dataclass(frozen=True)
@@ -62,18 +56,17 @@ def render(report: ReportContent) -> str:
     digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
     chapters = _chapters(report.findings)
     examples = NO_EXAMPLES if audit is None else example_data(audit)
-    verdicts = () if audit is None else audit.verdicts
     return _ENVIRONMENT.get_template("page.html.jinja").render(
         report=report,
         kind="study" if audit is None else "audit",
         took=duration(report.seconds),
-        aspects=_aspects(verdicts),
-        judged=[(verdict, _by_aspect(verdict)) for verdict in verdicts],
-        ratings=_RATINGS,
+        verdicts=verdict_table(() if audit is None else audit.verdicts),
+        ratings=RATINGS,
+        key=gauge_key(),
         chapters=chapters,
         shared=_shared(examples, audit),
         examples=_json_for_html(examples),
-        warnings=_all_warnings(report, chapters),
+        warnings=_tell_once(report, chapters),
         configuration=list(_flat(plain(report.configuration))),
         colours=Markup(colour_css()),
         style=Markup(f"{figure_css()}\n{_asset('style.css')}"),
@@ -98,7 +91,7 @@ def save_report(report: ReportContent, out: Path) -> ReportFiles:
             write_parquet(folder / TABLES / f"{name}.parquet", storable(frame))
         if explanations is not None:
             explanations.save(folder / EXPLANATIONS)
-        write_json(folder / FINDINGS, findings_data(report))
+        write_json(folder / FINDINGS, findings_data(report), compact=True)
         write_bytes(folder / REPORT, page)
 
     write_folder(out, "report", write)
@@ -158,20 +151,6 @@ def _table(name: str, frame: pd.DataFrame, file: str) -> dict[str, Any]:
     }
 
 
-# ---- verdicts
-
-
-def _aspects(verdicts: tuple[MethodVerdict, ...]) -> list[tuple[str, str]]:
-    """The columns of the verdict table: the known aspects in their order, then any other."""
-    found = dict.fromkeys(judgement.aspect for verdict in verdicts for judgement in verdict.judgements)
-    order = [aspect for aspect in _ASPECTS if aspect in found] + [a for a in found if a not in _ASPECTS]
-    return [(aspect, _ASPECTS.get(aspect, aspect.capitalize())) for aspect in order]
-
-
-def _by_aspect(verdict: MethodVerdict) -> dict[str, Judgement]:
-    return {judgement.aspect: judgement for judgement in verdict.judgements}
-
-
 # ---- the rest
 
 
@@ -188,26 +167,24 @@ def _shared(examples: Mapping[str, Any], audit: Audit | None) -> dict[str, Any]:
     }
 
 
-def _all_warnings(report: ReportContent, chapters: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
-    """(text, where it comes from, anchor), each once; warnings of single explanations with their number."""
-    told_by: dict[str, list[dict[str, Any]]] = {warning: [] for warning in report.warnings}
-    for chapter in chapters:
-        for view in chapter["findings"]:
-            for warning in dict.fromkeys(view["finding"].warnings):
-                told_by.setdefault(warning, []).append(view)
-    rows = [
-        (warning, ", ".join(dict.fromkeys(view["title"] for view in views)), views[0]["id"] if views else "")
-        for warning, views in told_by.items()
+def _tell_once(report: ReportContent, chapters: list[dict[str, Any]]) -> list[Warned]:
+    """Warnings of the whole page or of several sections; what concerns one section alone is put into its view."""
+    views = [view for chapter in chapters for view in chapter["findings"]]
+    own = [warning for view in views for warning in view["finding"].warnings]
+    told = {
+        warning: [view for view in views if warning in view["finding"].warnings]
+        for warning in dict.fromkeys((*report.warnings, *own))
+    }
+    for view in views:
+        view["warnings"] = [
+            warning for warning, where in told.items() if [one["id"] for one in where] == [view["id"]]
+        ]
+    listed = [(warning, where) for warning, where in told.items() if len(where) != 1]
+    listed += [
+        (str(caution), [view for view in views if any(view["finding"] is one for one in concerned)])
+        for caution, concerned in cautions_in(report)
     ]
-    counts: dict[str, dict[str, int]] = {}
-    for item in report.explanations if isinstance(report, Audit) else ():
-        for warning in item.warnings:
-            methods = counts.setdefault(warning, {})
-            methods[item.method] = methods.get(item.method, 0) + 1
-    for warning, methods in counts.items():
-        where = ", ".join(f"{method} on {count:,}" for method, count in methods.items())
-        rows.append((warning, f"{where} of the examples", "examples"))
-    return rows
+    return [(warning, [(view["title"], view["id"]) for view in where]) for warning, where in listed]
 
 
 def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
@@ -247,7 +224,4 @@ _ENVIRONMENT = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_ENVIRONMENT.globals |= {
-    "undefined_sign": DASH,
-    "Unjudged": Judgement("", "", "unknown", "not judged", ""),
-}
+_ENVIRONMENT.globals["undefined_sign"] = DASH

@@ -14,6 +14,7 @@ from rashomon.data.texts import Texts, as_examples
 from rashomon.experiments.context import Context
 from rashomon.experiments.subject import GIVEN, Subject
 from rashomon.experiments.testimony import METHODS
+from rashomon.explainers import Explanations
 from rashomon.models.base import Model
 from rashomon.models.given import require_model
 from rashomon.models.model_spec import ModelSpec
@@ -68,6 +69,7 @@ def audit(
     instances: int = 100,
     split: str = "test",
     seed: int = 0,
+    explanations: Explanations | str | Path | None = None,
     store: str | Path | None = None,
 ) -> Report:
     """Run every study that fits a model and its data, and judge every method by them.
@@ -80,6 +82,8 @@ def audit(
         instances: how many texts are explained.
         split: the split they are drawn from.
         seed: of the draw and of the methods that sample.
+        explanations: of this model and of texts of this split by further methods (``explain``, ``from_scores``, or
+            a file that was saved), which take part: in agreement, erasure and recovery.
         store: the folder of finished work; by default ``$RASHOMON_STORE`` or the user's cache.
 
     Returns:
@@ -89,7 +93,12 @@ def audit(
     dataset = data if isinstance(data, Dataset) else _texts(data, split, model)
     context = Context(Store(Path(store)) if store is not None else Store(), given_model=model)
     subject = Subject(context.adopt(dataset), ModelSpec(), None, (seed,), checkpoint=GIVEN)
-    settings = AuditSettings(subject, tuple(methods), instances, split)
+    beside = (
+        context.adopt_explanations(explanations)
+        if isinstance(explanations, Explanations)
+        else explanations and str(explanations)
+    )
+    settings = AuditSettings(subject, tuple(methods), instances, split, explanations=beside or None)
     return Report(run_audit(context, settings, command="rashomon.audit(model, data)"))
 
 

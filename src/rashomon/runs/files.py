@@ -93,9 +93,12 @@ def disk_is_full(error: BaseException) -> bool:
     return any(f"os error {number}" in str(error) for number in _FULL)
 
 
-def write_json(path: Path, data: Any) -> None:
-    """JSON for programs and people; numbers that JSON does not have (NaN, infinity) become null."""
-    text = json.dumps(finite(data), indent=1, ensure_ascii=False, allow_nan=False)
+def write_json(path: Path, data: Any, *, compact: bool = False) -> None:
+    """JSON for programs and people; numbers that JSON does not have (NaN, infinity) become null.
+
+    ``compact`` is for tables of many rows, which Python otherwise takes seconds to put on lines of their own.
+    """
+    text = json.dumps(finite(data), indent=None if compact else 1, ensure_ascii=False, allow_nan=False)
     write_bytes(path, text.encode() + b"\n")
 
 

@@ -17,6 +17,7 @@ from rashomon.studies.guided_mlp import GuidedMlp
 from rashomon.studies.instance_adversary import InstanceAdversary
 from rashomon.studies.necessity import Necessity
 from rashomon.studies.noise_ceiling import NoiseCeiling
+from rashomon.studies.performance import Performance
 from rashomon.studies.permutation import Permutation
 from rashomon.studies.recovery import Recovery
 from rashomon.studies.regularised_agreement import RegularisedAgreement
@@ -40,6 +41,7 @@ __all__ = [
     "Judgement",
     "Necessity",
     "NoiseCeiling",
+    "Performance",
     "Permutation",
     "Recovery",
     "RegularisedAgreement",

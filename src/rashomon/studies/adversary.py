@@ -3,6 +3,9 @@
 Each lambda trains a model of the base's architecture on TVD - lambda KL (paper *not-not*, section 4). The curve of TVD
 against JSD tells what moving the attention costs; other seeds, uniform weights and the per-instance adversary lie on
 the same axes. Lambda means what it means in the paper, whose TVD is half of ours (see ``PUBLISHED_SCALE``).
+
+A curve of searches that were cut short would mislead, so it is no part of an audit: its AtteFa asks the same question
+with two adversaries, which can be trained to their end.
 """
 
 from __future__ import annotations
@@ -32,10 +35,9 @@ from rashomon.experiments.alternatives import (
 )
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Plot, Series
-from rashomon.experiments.instance_search import IN_AUDITS, Search
+from rashomon.experiments.instance_search import Search
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.summaries import summary_of
-from rashomon.experiments.testimony import Ask
 from rashomon.experiments.trials import (
     OTHER_SEEDS,
     SelectionSplit,
@@ -53,8 +55,7 @@ from rashomon.measures.curves import (
     shape_of,
 )
 from rashomon.measures.divergence import LN2
-from rashomon.models.build import is_pretrained
-from rashomon.studies.base import ON_TRIAL, AttentionStudy, Finding, Study, audited_adversary, studies
+from rashomon.studies.base import ON_TRIAL, AttentionStudy, Finding, studies
 from rashomon.training.adversarial import PUBLISHED_SCALE, ModelConsistentAdversary, Reading
 from rashomon.training.settings import TrainingSpec
 from rashomon.wording import capitalised, decimal, interval_words, with_interval
@@ -62,7 +63,6 @@ from rashomon.wording import capitalised, decimal, interval_words, with_interval
 UNFAITHFUL = 0.1  # a score like AtteFa's below which another attention gives the same predictions
 SAME_F1 = 0.03  # an adversary this close to the base predicts as well
 LAMBDAS = (0.0, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 0.1, 1.0)
-AUDITED_LAMBDAS = (0.0, 1e-3, 1e-1)  # enough to show the shape of the curve
 MARKERS = {"seed": "triangle", "uniform": "square", "instance": "plus"}
 NAMES = {"seed": "other seeds", "uniform": "uniform weights", "instance": "per-instance adversary"}
 
@@ -89,22 +89,6 @@ class AdversarySweep(AttentionStudy):
     training: TrainingSpec | None = None  # of the adversaries; None: what suits the model
     warm: bool = False  # whether adversaries start near the base instead of from nothing
     reading: Reading | None = None  # what of the attention is compared; None: heads, a transformer's mean
-
-    @classmethod
-    def for_audit(cls, asked: Ask) -> Study | None:
-        """A few lambdas over a few epochs; adversaries of what was fine-tuned take too long."""
-        subject = asked.subject
-        if subject.checkpoint is not None or is_pretrained(subject.model.name):
-            return None
-        return cls(
-            subject,
-            lambdas=AUDITED_LAMBDAS,
-            other_seeds=subject.with_another_seed.seeds,
-            search=IN_AUDITS,
-            instances=asked.instances,
-            training=audited_adversary(subject),
-            warm=True,
-        )
 
     def needed_models(self) -> tuple[Subject, ...]:
         if self.subject.checkpoint is not None:

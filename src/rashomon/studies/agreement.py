@@ -4,13 +4,14 @@ Magnitudes of the scores over content tokens are correlated for every pair of me
 are left out; sign agreement alone looks at signed scores, and only between methods whose sign means something.
 
 A method is judged by its agreement with the others, beside how well it agrees with itself when it is asked again: no
-method can be expected to agree with another one better than with itself.
+method can be expected to agree with another one better than with itself. Beside attention's agreement stands how even
+its weights are: of nearly equal weights the order, and so the agreement, says little.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -20,10 +21,11 @@ from rashomon.data import Dataset
 from rashomon.drawing.tables import SummaryTable, figure_first
 from rashomon.errors import DoesNotFit, UserError
 from rashomon.experiments.agreeing import agreement_table, witnesses
-from rashomon.experiments.context import Context
+from rashomon.experiments.context import Context, Work
 from rashomon.experiments.figures import Distributions, Matrix, Plot, Series
-from rashomon.experiments.judging import counted, too_few
-from rashomon.experiments.repeats import REPEATED, SAMPLING, on_fewer_texts, sampled_again
+from rashomon.experiments.judging import Rating, counted, gauge, too_few
+from rashomon.experiments.repeats import REPEATED, SAMPLING, on_fewer_texts, repeating_work, sampled_again
+from rashomon.experiments.sharpness import nearly_uniform, sharpness, sharpness_rows, vector_spread
 from rashomon.experiments.summaries import (
     FLOOR,
     Row,
@@ -35,10 +37,12 @@ from rashomon.experiments.summaries import (
 )
 from rashomon.experiments.testimony import (
     Testimony,
+    cautions_about,
     from_stored,
     hear,
+    notes_of,
+    questions,
     samples,
-    warnings_of,
 )
 from rashomon.explainers import Explanations, find_explainer
 from rashomon.measures import measures
@@ -56,6 +60,7 @@ ONE_QUANTITY = {
     "lime": "the weights of a linear model of removed tokens",
     "kernel-shap": "the weights of a linear model of removed tokens",
 }
+UNTOLD = "was compared on too few texts to tell"
 ONE_METHOD = "Agreement needs at least two methods that can explain the model."
 MEASURES = (
     "kendall",
@@ -87,8 +92,13 @@ class Agreement(ExplanationStudy):
     measures: tuple[str, ...] = MEASURES  # of agreement, by name (`rashomon list measures`)
 
     def fits(self, model: Model, data: Dataset) -> str | None:
-        several = len(witnesses(self.methods, model)) > 1
+        several = len(witnesses(self.methods, model)) + (self.beside is not None) > 1
         return super().fits(model, data) or (None if several else ONE_METHOD)
+
+    def needed_work(self, context: Context) -> list[Work]:
+        asked = () if self.stored is not None else questions(context, self.ask)
+        again = [one for question in asked for one in repeating_work(context, question, REPEATED)]
+        return [*super().needed_work(context), *again]
 
     def run(self, context: Context) -> Finding:
         check_measures(self.measures, "agreement")
@@ -98,18 +108,23 @@ class Agreement(ExplanationStudy):
         if len(methods) < 2:
             raise DoesNotFit(ONE_METHOD)
         instances = pd.concat([agreement_table(t, self.measures) for t in heard], ignore_index=True)
-        summary = summarise_pairs(instances)
+        pairs = summarise_pairs(instances)
+        entropies, vectors = sharpness(heard, methods), vector_spread(heard)
+        summary = pd.concat([sharpness_rows(entropies, vectors), pairs], ignore_index=True)
         main = headline(HEADLINE, self.measures)
         return self.finding(
-            _verdict(summary, methods, main),
+            " ".join([_verdict(pairs, methods, main), *_sharpness_words(entropies, vectors)]),
             {"summary": summary, "instances": instances},
             figures=(
-                _matrix(summary, methods, self.measures),
+                _matrix(pairs, methods, self.measures),
                 _distributions(instances, methods, main),
                 _by_length(instances, methods, main),
             ),
-            warnings=warnings_of(heard),
-            judgements=_judgements(context, heard, methods, instances) if HEADLINE in self.measures else (),
+            warnings=notes_of(heard),
+            cautions=cautions_about(heard),
+            judgements=_judgements(context, heard, methods, instances, nearly_uniform(entropies))
+            if HEADLINE in self.measures
+            else (),
         )
 
 
@@ -152,16 +167,33 @@ def agreement(
 
 
 def _judgements(
-    context: Context, heard: Sequence[Testimony], methods: Sequence[str], instances: pd.DataFrame
+    context: Context,
+    heard: Sequence[Testimony],
+    methods: Sequence[str],
+    instances: pd.DataFrame,
+    flat: Sequence[str],
 ) -> tuple[Judgement, ...]:
     repeats = _repeats(context, heard, methods)
-    taus = _values(instances, HEADLINE)
-    return tuple(judge(method, taus, repeats.get(method), len(methods)) for method in methods)
+    taus, floors = _values(instances, HEADLINE), _with_chance(instances)
+    judged = [
+        judge(method, taus, repeats.get(method), len(methods), floors.get(method)) for method in methods
+    ]
+    even = ", its weights being nearly equal"
+    return tuple(replace(one, words=one.words + even * (one.method in flat)) for one in judged)
+
+
+def _with_chance(instances: pd.DataFrame) -> dict[str, float]:
+    """Each method's mean tau with the random order, where that was asked."""
+    own = instances[instances["measure"] == HEADLINE]
+    random = own[(own["first"] == FLOOR) | (own["second"] == FLOOR)]
+    method = random["first"].where(random["first"] != FLOOR, random["second"])
+    means = random.groupby(method)["value"].mean().dropna()
+    return {str(name): float(mean) for name, mean in means.items()}
 
 
 def _repeats(context: Context, heard: Sequence[Testimony], methods: Sequence[str]) -> dict[str, Row]:
     """How well each method that samples agrees with itself on the same model; nothing of stored explanations."""
-    noisy = [method for method in methods if samples(method)]
+    noisy = [method for method in methods if samples(method) and method not in heard[0].further]
     if not noisy or any(testimony.model is None for testimony in heard):
         return {}
     few = [on_fewer_texts(testimony, REPEATED) for testimony in heard]
@@ -169,25 +201,31 @@ def _repeats(context: Context, heard: Sequence[Testimony], methods: Sequence[str
     return {row["method"]: row for row in rows}
 
 
-def judge(method: str, taus: pd.DataFrame, repeat: Row | None, methods: int) -> Judgement:
+def judge(
+    method: str, taus: pd.DataFrame, repeat: Row | None, methods: int, floor: float | None = None
+) -> Judgement:
     """One of so many methods, by its taus with the others and, if it samples, by its repetition."""
     row = with_others(method, taus)
     if row is None:
         return Judgement(method, "agreement", "unknown", "cannot be compared", "undefined")
-    figures, mean = f"tau {counted(row)} with the others", row["mean"]
-    if too_few(row, methods):
-        return Judgement(method, "agreement", "unknown", "was compared on too few texts to tell", figures)
-    ceiling = float("nan")
+    figures, ceiling = f"tau {counted(row)} with the others", None
     if not samples(method):
         ceiling, figures = 1.0, f"{figures}, 1.00 with itself, being deterministic"
     elif repeat is not None and not too_few(repeat, methods):
-        ceiling, figures = repeat["mean"], f"{figures}, {counted(repeat)} with itself under {SAMPLING}"
-    if ceiling >= SOME_AGREEMENT and mean >= CLOSE_TO_CEILING * ceiling:
-        words = "agrees with the others about as well as with itself"
-        return Judgement(method, "agreement", "good", words, figures)
+        ceiling, figures = float(repeat["mean"]), f"{figures}, {counted(repeat)} with itself under {SAMPLING}"
+    known = not too_few(row, methods)
+    rating, words = _agrees(row["mean"], ceiling) if known else ("unknown", UNTOLD)
+    drawn = gauge(_named(HEADLINE), row, floor, ceiling)
+    return Judgement(method, "agreement", rating, words, figures, (drawn,))
+
+
+def _agrees(mean: float, ceiling: float | None) -> tuple[Rating, str]:
+    """By the share of a method's agreement with itself that it reaches with others."""
+    if ceiling is not None and ceiling >= SOME_AGREEMENT and mean >= CLOSE_TO_CEILING * ceiling:
+        return "good", "agrees with the others about as well as with itself"
     if mean >= SOME_AGREEMENT:
-        return Judgement(method, "agreement", "mixed", "partly agrees with the others", figures)
-    return Judgement(method, "agreement", "poor", "tells another story than the others", figures)
+        return "mixed", "partly agrees with the others"
+    return "poor", "tells another story than the others"
 
 
 def with_others(method: str, taus: pd.DataFrame) -> Row | None:
@@ -222,6 +260,20 @@ def _verdict(summary: pd.DataFrame, methods: Sequence[str], measure: str) -> str
         f"{said}, from {worst['first']} and {worst['second']} at {with_interval(worst)} "
         f"to {best['first']} and {best['second']} at {with_interval(best)}."
     )
+
+
+def _sharpness_words(entropies: Mapping[str, Row], vectors: Row | None) -> list[str]:
+    """How even the weights of each attention are, a sentence each; the first one says how large word vectors are."""
+    flat = nearly_uniform(entropies)
+    size = f", with word vectors of standard deviation {decimal(vectors['mean'])}" if vectors else ""
+    said: list[str] = []
+    for method, row in entropies.items():
+        share = f"{with_interval(row)} of the largest possible entropy{'' if said else size}"
+        if method in flat:
+            said.append(f"{capitalised(method)} is nearly uniform ({share}): its ranking is close to noise.")
+        else:
+            said.append(f"The weights of {method} have {share}.")
+    return said
 
 
 def _named(measure: str) -> str:

@@ -17,19 +17,21 @@ import pandas as pd
 from rashomon.data import Dataset
 from rashomon.errors import DoesNotFit
 from rashomon.experiments.agreeing import agreement_table, mean_over_pairs
+from rashomon.experiments.cautions import together
 from rashomon.experiments.context import Context
 from rashomon.experiments.erasing import NOUNS, OPERATORS, erase
 from rashomon.experiments.evidence import recovered, usable
 from rashomon.experiments.figures import Plot, Series
 from rashomon.experiments.pairing import compare_each
-from rashomon.experiments.regularised import BASE, Run, find_variants, hear_run, runs_of
+from rashomon.experiments.regularised import BASE, Run, Said, find_variants, hear_run, runs_of
 from rashomon.experiments.summaries import FLOOR, Row, check_measures, headline, summarise_by
-from rashomon.experiments.testimony import Testimony, warnings_of
+from rashomon.experiments.testimony import Testimony
 from rashomon.explainers.perturbed_rows import Perturbation
 from rashomon.measures.erasure import ERASER_FRACTIONS
 from rashomon.measures.intervals import ENOUGH
 from rashomon.models.base import Model
-from rashomon.studies.base import Finding, RegularisedStudy, studies
+from rashomon.studies.base import Finding, studies
+from rashomon.studies.regularised import RegularisedStudy
 from rashomon.wording import capitalised, with_interval
 
 HEADLINE, TRUTH, FAITH = "pearson", "average-precision", "comprehensiveness"
@@ -58,11 +60,11 @@ class AgreementAndTruth(RegularisedStudy):
         check_measures(self.measures, "agreement")
         self.check_fit(context)
         found = find_variants(context, self.base, self.penalties)
-        notes = list(found.notes)
+        said = Said(list(found.notes))
         if len(found.variants) < 2:
-            raise DoesNotFit(f"There is no penalty to compare the base with: {' '.join(notes)}")
+            raise DoesNotFit(f"There is no penalty to compare the base with: {' '.join(said.notes)}")
         data = context.dataset(self.subject.dataset)
-        parts = [self._of_run(context, data, run, notes) for run in runs_of(context, found.variants)]
+        parts = [self._of_run(context, data, run, said) for run in runs_of(context, found.variants)]
         methods = pd.concat([by_method for _, by_method in parts], ignore_index=True)
         instances = pd.concat([agreed for agreed, _ in parts], ignore_index=True)
         instances = pd.concat([instances, over_methods(methods)], ignore_index=True)
@@ -80,29 +82,30 @@ class AgreementAndTruth(RegularisedStudy):
                 "instances": instances,
             },
             figures=tuple(_side_by_side(summary, main, measure) for measure in _truths(summary)),
-            warnings=tuple(dict.fromkeys(notes)),
+            warnings=tuple(dict.fromkeys(said.notes)),
+            cautions=together(said.cautions),
         )
 
     def _of_run(
-        self, context: Context, data: Dataset, run: Run, notes: list[str]
+        self, context: Context, data: Dataset, run: Run, said: Said
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Each text's agreement, and what each method is worth on it, a random order among them."""
         asked = replace(self.asked, methods=(*self.methods, FLOOR))
         heard = hear_run(context, data, run, asked)
-        notes += warnings_of([heard])
+        said.hear(heard)
         agreed = mean_over_pairs(agreement_table(heard, self.measures).drop(columns="tokens"))
-        worth = [*self._found(heard, notes), self._erased(heard)]
+        worth = [*self._found(heard, said), self._erased(heard)]
         return agreed.assign(variant=run.variant), pd.concat(worth, ignore_index=True).assign(
             variant=run.variant
         )
 
-    def _found(self, heard: Testimony, notes: list[str]) -> list[pd.DataFrame]:
+    def _found(self, heard: Testimony, said: Said) -> list[pd.DataFrame]:
         assert heard.model is not None
         pairs, why = usable(heard.explanations, {e.id: e for e in heard.examples}, heard.model.labels)
         if not pairs:
-            notes.append("No text says which of its tokens matter, so truth is judged by erasure alone.")
+            said.notes.append("No text says which of its tokens matter, so truth is judged by erasure alone.")
             return []
-        notes += why
+        said.notes += why
         return recovered(heard.seed, pairs, [TRUTH])
 
     def _erased(self, heard: Testimony) -> pd.DataFrame:

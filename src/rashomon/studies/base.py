@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
@@ -21,42 +21,45 @@ from rashomon.drawing.notebook import finding_html
 from rashomon.drawing.tables import figure_first, table_text
 from rashomon.errors import DoesNotFit
 from rashomon.experiments.abilities import able_model
-from rashomon.experiments.agreeing import witnesses
-from rashomon.experiments.figures import Figure
+from rashomon.experiments.cautions import Caution
+from rashomon.experiments.figures import Figure, Gauge
 from rashomon.experiments.judging import Rating
-from rashomon.experiments.regularised import EPOCH_MODELS, MARGIN, Asked, Penalties, dynamics_of
 from rashomon.experiments.subject import Subject
-from rashomon.experiments.testimony import METHODS, Ask, about_stored, answerable
+from rashomon.experiments.testimony import METHODS, Ask, about_stored, answerable, hearing_work
 from rashomon.experiments.trials import LEARNED
+from rashomon.explainers.request import space_refusal
 from rashomon.models.base import Model
 from rashomon.models.build import is_pretrained
 from rashomon.models.model_spec import ModelSpec
 from rashomon.models.seeding import check_seeds
+from rashomon.models.tasks import Space
 from rashomon.registry import Registry
 from rashomon.runs.specifications import to_plain
-from rashomon.training.regularisers import PenaltyReading
 from rashomon.training.settings import TrainingSpec
 from rashomon.training.train import default_training
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from rashomon.experiments.context import Context
+    from rashomon.experiments.context import Context, Work
 
 ON_TRIAL = "Attention on trial"  # the chapter of the studies that ask whether attention can be moved
-AUDITED_EPOCHS = 5  # of adversaries; the full protocols train dozens of them for hours
+AUDITED_GAIN = (
+    0.01  # an adversary of an audit stops when an epoch brings less; the full protocols go on for hours
+)
 LAST = 1000  # the place of a study that does not say where it stands among the others
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """One aspect of one method, in a few words and a number."""
+    """One aspect of one method, in a few words and a number; ``gauges`` are what it rests on, to be drawn."""
 
     method: str
     aspect: str  # "agreement", "stability", "faithfulness", "truth", "cost", or one of a study's own
     rating: Rating  # never shown by colour alone
     words: str  # "agrees with the others about as well as with itself"
     number: str  # "tau 0.42 [0.38, 0.46] (n = 100) with the others"
+    gauges: tuple[Gauge, ...] = ()
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,7 +73,8 @@ class Finding:
         configuration: every setting that led to it, in plain types.
         tables: pandas frames; ``summary`` comes first, with n, spread, interval and undefined counts.
         figures: figures as data.
-        warnings: what to be wary of.
+        warnings: what to be wary of in this study.
+        cautions: what to be wary of in the methods' explanations, whichever study looks at them.
     """
 
     study: str
@@ -82,6 +86,7 @@ class Finding:
     ]  # "summary" comes first and has n, spread, interval and undefined counts
     figures: tuple[Figure, ...] = ()
     warnings: tuple[str, ...] = ()
+    cautions: tuple[Caution, ...] = ()
     judgements: tuple[Judgement, ...] = ()  # of methods, by the study's own thresholds
     title: str = ""
     chapter: str | None = None
@@ -95,17 +100,22 @@ class Finding:
         """The table that the verdict rests on."""
         return self.tables["summary"]
 
+    @property
+    def all_warnings(self) -> tuple[str, ...]:
+        """Everything to be wary of, for a finding that is shown alone."""
+        return (*self.warnings, *map(str, self.cautions))
+
     def __repr__(self) -> str:
         return f"Finding({self.study}: {self.verdict})"
 
     def __str__(self) -> str:
         table = [table_text(self.tables["summary"])] if "summary" in self.tables else []
-        notes = [f"note: {warning}" for warning in self.warnings]
+        notes = [f"note: {warning}" for warning in self.all_warnings]
         return "\n".join([self.question, self.verdict, "", *table, *notes])
 
     def _repr_html_(self) -> str:
         summary = self.tables.get("summary")
-        return finding_html(self.question, self.verdict, summary, self.figures, self.warnings)
+        return finding_html(self.question, self.verdict, summary, self.figures, self.all_warnings)
 
 
 @dataclass(frozen=True)
@@ -117,6 +127,7 @@ class Study(ABC):
     title: ClassVar[str] = ""  # the heading in a report; empty: the name
     chapter: ClassVar[str | None] = None  # neighbouring studies of one chapter share a heading
     order: ClassVar[int] = LAST  # where it stands in an audit and its report
+    of_explanations: ClassVar[bool] = True  # an audit needs one study at least that says something of these
 
     subject: Subject = field(default_factory=Subject)
 
@@ -151,6 +162,10 @@ class Study(ABC):
         """The models that the study will ask the context for, so that all can be trained side by side first."""
         return (self.base,)
 
+    def needed_work(self, context: Context) -> list[Work]:
+        """What it will ask of the store once these are trained, so that an audit does it all side by side too."""
+        return []
+
     @property
     def base(self) -> Subject:
         """The subject as the study trains it."""
@@ -179,6 +194,7 @@ class Study(ABC):
         *,
         figures: tuple[Figure, ...] = (),
         warnings: tuple[str, ...] = (),
+        cautions: tuple[Caution, ...] = (),
         judgements: tuple[Judgement, ...] = (),
     ) -> Finding:
         """The study's answer, with what every finding says of its study."""
@@ -190,6 +206,7 @@ class Study(ABC):
             tables=tables,
             figures=figures,
             warnings=warnings,
+            cautions=cautions,
             judgements=judgements,
             title=self.title,
             chapter=self.chapter,
@@ -208,7 +225,9 @@ class ExplanationStudy(Study):
     methods: tuple[str, ...] = METHODS  # whose explanations are studied (`rashomon list explainers`)
     instances: int = 500  # how many texts are explained
     split: str = "test"  # which split they are drawn from
+    space: Space = "logit"  # what of a class is explained: its logit, its probability or its centred logit
     stored: str | None = None  # explanations made earlier or elsewhere (a Parquet file), instead of a model
+    beside: str | None = None  # such explanations by further methods, beside those of the model
 
     @classmethod
     def of(cls, ask: Ask, **settings: Any) -> Self:
@@ -221,11 +240,14 @@ class ExplanationStudy(Study):
 
     @property
     def ask(self) -> Ask:
-        return Ask(self.subject, self.methods, self.instances, self.split, self.stored)
+        asked = (getattr(self, f.name) for f in fields(Ask))
+        return Ask(*asked)
 
     def fits(self, model: Model, data: Dataset) -> str | None:
         methods, left_out = answerable(self.methods, model)
-        return None if methods else f"No method can explain this model: {'; '.join(left_out)}."
+        if not methods:
+            return f"No method can explain this model: {'; '.join(left_out)}."
+        return space_refusal(model, self.space)
 
     def check_fit(self, context: Context) -> None:
         """Stored explanations are there already."""
@@ -234,6 +256,9 @@ class ExplanationStudy(Study):
 
     def needed_models(self) -> tuple[Subject, ...]:
         return (self.subject,) if self.stored is None or "checkpoint" in self.beside_stored else ()
+
+    def needed_work(self, context: Context) -> list[Work]:
+        return hearing_work(context, self.ask)
 
     def about(self, finding: Finding) -> tuple[str, str]:
         """Of stored explanations, what their file says."""
@@ -252,7 +277,7 @@ class ExplanationStudy(Study):
             return settings
         subject = settings.pop("subject")
         assert isinstance(subject, dict)
-        del settings["split"]
+        del settings["split"], settings["space"]
         if self.methods == METHODS:
             del settings["methods"]
         used = {name: subject[name] for name in self.beside_stored if name in subject}
@@ -293,78 +318,13 @@ class AttentionStudy(Study):
         return usual if is_pretrained(model.name) else replace(usual, select="roc-auc")
 
 
-@dataclass(frozen=True)
-class RegularisedStudy(Study):
-    """A study of paper *hard-to-agree*: the model as it is beside models that are trained with a penalty.
+def audited_adversary(subject: Subject, enough: float | None = None) -> TrainingSpec:
+    """How an audit trains adversaries: at most as long as the base, until they hardly improve or found ``enough``.
 
-    All of them are trained for a few epochs from the same seeds, and what they predict is kept after every epoch.
+    One that has shown that another attention does need not show it better. For figures to quote, run the study itself.
     """
-
-    fewest_methods: ClassVar[int] = 2
-    over_epochs: ClassVar[bool] = False  # whether the study cannot do without the model of every epoch
-
-    methods: tuple[str, ...] = (
-        "deeplift",
-        "integrated-gradients",
-        "deep-shap",
-        "gradient-shap",
-    )  # who explains
-    instances: int = 500  # how many texts are explained; all of the split where it has fewer
-    split: str = "test"  # which split they are drawn from
-    measures: tuple[str, ...] = ("kendall", "pearson")  # of agreement, by name (`rashomon list measures`)
-    variants: tuple[str, ...] = (
-        "conicity",
-        "tying",
-    )  # penalties, with a weight or without: tying(weight=0.5)
-    reading: PenaltyReading = (
-        "as-written"  # of the penalties: as the paper writes them, or as its code has them
-    )
-    grid: tuple[float, ...] | None = None  # weights to try where none is written; None: the paper's
-    margin: float = MARGIN  # how much F1 on dev a weight may cost
-    search_seeds: int = 1  # how many of the seeds a weight is tried with
-    dropout: Literal["off", "on"] = "off"  # whether dropout stays on while the model is explained
-
-    @property
-    def penalties(self) -> Penalties:
-        """None for a checkpoint, which cannot be trained with one and stands alone."""
-        variants = self.variants if self.subject.checkpoint is None else ()
-        return Penalties(variants, self.reading, self.grid, self.margin, self.search_seeds)
-
-    @property
-    def asked(self) -> Asked:
-        return Asked(self.methods, self.instances, self.split, self.dropout == "on")
-
-    @property
-    def base(self) -> Subject:
-        """The subject with its training said, and all kept that any study of this paper looks at."""
-        if self.subject.checkpoint is not None:
-            return self.subject
-        training = self.subject.training or self.base_training(self.subject.model)
-        kept, dynamics = self.subject.callbacks, dynamics_of(self.split)
-        if self.variants or self.over_epochs or dynamics not in kept:
-            kept = tuple(dict.fromkeys((*kept, dynamics, EPOCH_MODELS)))
-        return replace(self.subject, training=training, callbacks=kept)
-
-    def base_training(self, model: ModelSpec) -> TrainingSpec:
-        """Five epochs, whatever comes of them, as published."""
-        usual = replace(default_training(model), epochs=5, clip=1.0, patience=None, select="f1")
-        if is_pretrained(model.name):
-            return replace(usual, learning_rate=2e-5)
-        return replace(usual, optimizer="adam", weight_decay=0.0)
-
-    def fits(self, model: Model, data: Dataset) -> str | None:
-        if "classes" not in model.capabilities:
-            return "The model does not choose between classes, whose probabilities are followed over epochs."
-        if not data[self.split]:
-            return f"The {self.split} split of {data.name} is empty, so there is nothing to explain."
-        if len(witnesses(self.methods, model)) < self.fewest_methods:
-            return "Agreement needs at least two methods that can explain the model."
-        return None
-
-
-def audited_adversary(subject: Subject) -> TrainingSpec:
-    """How an audit trains adversaries: like the base, for a few epochs. For figures to quote, run the study itself."""
-    return replace(subject.how_trained, epochs=AUDITED_EPOCHS, patience=None, select="loss")
+    usual = subject.how_trained
+    return replace(usual, patience=1, least_gain=AUDITED_GAIN, select="loss", enough=enough)
 
 
 studies: Registry[type[Study]] = Registry("study", "studies", "rashomon.studies")

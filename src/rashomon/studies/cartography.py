@@ -21,6 +21,7 @@ from scipy import stats
 from rashomon.data import Dataset
 from rashomon.errors import DoesNotFit
 from rashomon.experiments.agreeing import agreement_by_text
+from rashomon.experiments.cautions import together
 from rashomon.experiments.context import Context
 from rashomon.experiments.dynamics_files import (
     Dynamics,
@@ -31,16 +32,17 @@ from rashomon.experiments.dynamics_files import (
 from rashomon.experiments.figures import Figure, Plot, Series
 from rashomon.experiments.maps import ATTRIBUTES, correlations, dynamics_of_run, map_table, text_map
 from rashomon.experiments.pairing import PAIRED, paired
-from rashomon.experiments.regularised import BASE, Run, find_variants, hear_run, runs_of
+from rashomon.experiments.regularised import BASE, Run, Said, find_variants, hear_run, runs_of
 from rashomon.experiments.summaries import Row, check_measures, headline, summarise_by
-from rashomon.experiments.testimony import Ask, warnings_of
+from rashomon.experiments.testimony import Ask
 from rashomon.measures.cartography import GROUPS, Closeness
 from rashomon.measures.intervals import summarise
 from rashomon.measures.relations import smooth_line
 from rashomon.measures.significance import holm_bonferroni
 from rashomon.models.base import Model
 from rashomon.runs.folders import check_folder, write_folder
-from rashomon.studies.base import Finding, RegularisedStudy, Study, studies
+from rashomon.studies.base import Finding, Study, studies
+from rashomon.studies.regularised import RegularisedStudy
 from rashomon.wording import p_value, sample, with_interval
 
 HEADLINE = "pearson"
@@ -67,8 +69,8 @@ class CartographyStudy(RegularisedStudy):
 
     @classmethod
     def for_audit(cls, asked: Ask) -> Study | None:
-        """Of a model that is trained anyway. Of a checkpoint the dynamics are not known."""
-        if asked.subject.checkpoint is not None:
+        """Of a model that is trained anyway and its own explanations. Of a checkpoint the dynamics are not known."""
+        if asked.subject.checkpoint is not None or asked.beside is not None:
             return None
         return cls(asked.subject, asked.methods, asked.instances, asked.split, variants=())
 
@@ -85,15 +87,15 @@ class CartographyStudy(RegularisedStudy):
             check_folder(Path(self.export), "dynamics")
         self.check_fit(context)
         found = find_variants(context, self.base, self.penalties)
-        runs, notes = runs_of(context, found.variants), list(found.notes)
+        runs, said = runs_of(context, found.variants), Said(list(found.notes))
         data = context.data_of(self.base)
-        dynamics = [self._dynamics(run, data, notes) for run in runs]
+        dynamics = [self._dynamics(run, data, said) for run in runs]
         if self.export is not None:
             _export(Path(self.export), runs, dynamics)
         pairs_of = zip(runs, dynamics, strict=True)
         maps = [map_table(known, run, self.ddof, self.closeness) for run, known in pairs_of]
         whole = pd.concat(maps, ignore_index=True)
-        agreed = self._agreement(context, data, runs, notes)
+        agreed = self._agreement(context, data, runs, said)
         table = whole.merge(agreed, on=["variant", "seed", "example"], how="inner")
         if table.empty:
             raise DoesNotFit("No text that is explained has dynamics.")
@@ -116,25 +118,24 @@ class CartographyStudy(RegularisedStudy):
                 "instances": table,
             },
             figures=self._figures(table, data, main),
-            warnings=tuple(dict.fromkeys(notes)),
+            warnings=tuple(dict.fromkeys(said.notes)),
+            cautions=together(said.cautions),
         )
 
-    def _dynamics(self, run: Run, data: Dataset, notes: list[str]) -> Dynamics:
+    def _dynamics(self, run: Run, data: Dataset, said: Said) -> Dynamics:
         if self.dynamics is not None and run.variant == BASE:
             given = read_dynamics_files(Path(self.dynamics))
-            return of_texts(given, [example.id for example in data[self.split]], notes)
+            return of_texts(given, [example.id for example in data[self.split]], said.notes)
         known = dynamics_of_run(run, data, self.split)
         assert known is not None, "the base keeps its dynamics"
         return known
 
-    def _agreement(
-        self, context: Context, data: Dataset, runs: Sequence[Run], notes: list[str]
-    ) -> pd.DataFrame:
+    def _agreement(self, context: Context, data: Dataset, runs: Sequence[Run], said: Said) -> pd.DataFrame:
         """Each text's agreement after the last epoch, a column a measure."""
         parts = []
         for run in runs:
             testimony = hear_run(context, data, run, self.asked)
-            notes += warnings_of([testimony])
+            said.hear(testimony)
             parts.append(agreement_by_text(testimony, self.measures).assign(variant=run.variant))
         return pd.concat(parts, ignore_index=True)
 

@@ -16,19 +16,21 @@ import pandas as pd
 
 from rashomon.data import Dataset, Example
 from rashomon.experiments.agreeing import agreement_by_text, witnesses
+from rashomon.experiments.cautions import together
 from rashomon.experiments.context import Context
 from rashomon.experiments.curvature import GradientNorms, gradient_norms, representations
 from rashomon.experiments.figures import Figure, Plot, Series
 from rashomon.experiments.maps import ATTRIBUTES, correlations, dynamics_of_run, map_table
-from rashomon.experiments.regularised import BASE, Run, find_variants, hear_run, model_of, runs_of
+from rashomon.experiments.regularised import BASE, Run, Said, find_variants, hear_run, model_of, runs_of
 from rashomon.experiments.summaries import Row, check_measures, headline, ranked_rows, summarise_by
-from rashomon.experiments.testimony import Ask, draw, warnings_of
+from rashomon.experiments.testimony import Ask, draw
 from rashomon.measures.cartography import Closeness
 from rashomon.measures.curvature import nearest_distance
 from rashomon.measures.relations import smooth_line
 from rashomon.models.base import Model
 from rashomon.models.evaluator import rows_of
-from rashomon.studies.base import Finding, RegularisedStudy, Study, studies
+from rashomon.studies.base import Finding, Study, studies
+from rashomon.studies.regularised import RegularisedStudy
 from rashomon.wording import percent, with_interval
 
 NORM, NEAREST = "gradient-norm", "nearest-distance"
@@ -46,6 +48,7 @@ class Curvature(RegularisedStudy):
     question: ClassVar[str] = "Do methods agree where the model's picture of a text turns sharply?"
     title: ClassVar[str] = "Curvature around the texts"
     order: ClassVar[int] = 45
+    of_explanations: ClassVar[bool] = False  # it has something to say without them
     fewest_methods: ClassVar[int] = 0
 
     variants: tuple[str, ...] = ("tying",)  # penalties beside the base; none of a checkpoint
@@ -57,6 +60,9 @@ class Curvature(RegularisedStudy):
 
     @classmethod
     def for_audit(cls, asked: Ask) -> Study | None:
+        """With the model's own explanations; those from elsewhere are of texts of their own."""
+        if asked.beside is not None:
+            return None
         return cls(asked.subject, asked.methods, asked.instances, asked.split, variants=())
 
     def fits(self, model: Model, data: Dataset) -> str | None:
@@ -71,9 +77,9 @@ class Curvature(RegularisedStudy):
         check_measures(self.measures, "agreement")
         self.check_fit(context)
         found = find_variants(context, self.base, self.penalties)
-        runs, notes = runs_of(context, found.variants), list(found.notes)
+        runs, said = runs_of(context, found.variants), Said(list(found.notes))
         data = context.data_of(self.base)
-        parts = [self._of_run(context, data, run, notes) for run in runs]
+        parts = [self._of_run(context, data, run, said) for run in runs]
         table = pd.concat([part for part, _ in parts], ignore_index=True)
         attributes = [name for name in (*ATTRIBUTES, *self.measures) if name in table]
         summary = correlations(table, STATISTICS, attributes, ("statistic", "attribute"))
@@ -89,11 +95,12 @@ class Curvature(RegularisedStudy):
                 "instances": table,
             },
             figures=_figures(table, main),
-            warnings=(_said(precision), *dict.fromkeys(notes)),
+            warnings=(_said(precision), *dict.fromkeys(said.notes)),
+            cautions=together(said.cautions),
         )
 
     def _of_run(
-        self, context: Context, data: Dataset, run: Run, notes: list[str]
+        self, context: Context, data: Dataset, run: Run, said: Said
     ) -> tuple[pd.DataFrame, GradientNorms]:
         """The explained texts, one row each, and how exact their norms are."""
         model = model_of(context, run)
@@ -105,11 +112,11 @@ class Curvature(RegularisedStudy):
         table = pd.DataFrame({**found, NORM: norms.norms, "error": norms.error, NEAREST: nearest})
         if len(witnesses(self.methods, model)) > 1:
             testimony = hear_run(context, data, run, self.asked)
-            notes += warnings_of([testimony])
+            said.hear(testimony)
             agreed = agreement_by_text(testimony, self.measures)
             table = table.merge(agreed, on=["seed", "example"], how="left")
         else:
-            notes.append("Fewer than two methods can explain the model, so agreement is not looked at.")
+            said.notes.append("Fewer than two methods can explain the model, so agreement is not looked at.")
         dynamics = dynamics_of_run(run, data, self.split)
         if dynamics is not None:
             place = map_table(dynamics, run, self.ddof, self.closeness)

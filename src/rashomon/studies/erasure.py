@@ -14,21 +14,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, get_args
 
-import numpy as np
 import pandas as pd
 
-from rashomon.data.batches import Encoding
-from rashomon.errors import UserError, unknown_name
+from rashomon.data import Dataset
+from rashomon.errors import DoesNotFit, UserError, unknown_name
 from rashomon.experiments.context import Context
 from rashomon.experiments.erasing import DOING, NOUNS, OPERATORS, erase
 from rashomon.experiments.familiarity import familiarity_table, unfamiliarity
-from rashomon.experiments.figures import Plot, Series
-from rashomon.experiments.judging import LEVEL, Rating, Ruling, against_chance
+from rashomon.experiments.figures import Gauge, Plot, Series
+from rashomon.experiments.further_methods import check_tokens, strangers
+from rashomon.experiments.judging import LEVEL, Rating, Ruling, against_chance, gauge
 from rashomon.experiments.summaries import FLOOR, Row, against_floor, ranked_rows
-from rashomon.experiments.testimony import Ask, Testimony, background, hear, warnings_of
-from rashomon.explainers import Explanation, Explanations
+from rashomon.experiments.testimony import Ask, Testimony, background, cautions_about, hear, notes_of
+from rashomon.explainers import Explanations
 from rashomon.explainers.perturbed_rows import Perturbation
-from rashomon.explainers.record import UNKNOWN, UNKNOWN_TARGET
 from rashomon.measures.erasure import ERASER_FRACTIONS
 from rashomon.models.base import Model
 from rashomon.studies.base import ExplanationStudy, Finding, Judgement, studies
@@ -37,6 +36,7 @@ from rashomon.wording import capitalised, percent, with_interval
 FLOORS = (FLOOR, "trivial")
 # A difference in probability that is worth a word, to a random order as to the best method.
 NOTICEABLE = 0.05
+NO_PROBABILITY = "The model gives a number (it has a regression head), and erasure compares probabilities."
 WHERE = "{where}"  # in the words of a ruling: under which operators it holds
 _WORTH: dict[Rating, int] = {"good": 2, "mixed": 1, "poor": 0}
 
@@ -59,6 +59,11 @@ class Erasure(ExplanationStudy):
         False  # whether stored explanations may be of another model than the one they are tried on
     )
 
+    def fits(self, model: Model, data: Dataset) -> str | None:
+        if model.gives_a_number:
+            return NO_PROBABILITY
+        return super().fits(model, data)
+
     def run(self, context: Context) -> Finding:
         self._check()
         self.check_fit(context)
@@ -80,7 +85,8 @@ class Erasure(ExplanationStudy):
                     "perturbation", sort=False
                 )
             ),
-            warnings=(*unknown, *warnings_of(heard)),
+            warnings=(*unknown, *notes_of(heard)),
+            cautions=cautions_about(heard),
             judgements=judgements(summary),
         )
 
@@ -114,26 +120,11 @@ class Erasure(ExplanationStudy):
         return against_floor(means, FLOORS, lower_is_better=("sufficiency",), by=by)
 
 
-def _check_tokens(item: Explanation, encoding: Encoding, model: Model) -> None:
-    said, read = (np.array(a.tokens, dtype=object)[a.content] for a in (item, encoding))
-    if not np.array_equal(said, read):
-        raise UserError(
-            f"The explanation of {item.example_id!r} by {item.method} is not in the tokens of this model; "
-            "erasure needs explanations of this very model, before sub-words are merged."
-        )
-    if not UNKNOWN_TARGET <= item.target < model.classes:
-        raise UserError(
-            f"The explanation of {item.example_id!r} by {item.method} is of a class the model lacks."
-        )
-
-
 def _of_another(explanations: Explanations, model: Model, allowed: bool) -> tuple[str, ...]:
     """Refuse explanations of another model, or say it loudly where the user wants to try them all the same."""
-    own = model.fingerprint()
-    strangers = sum(item.model not in (own, UNKNOWN) for item in explanations)
-    if not strangers:
+    said = strangers(explanations, model)
+    if not said:
         return ()
-    said = f"{strangers} of {len(explanations)} stored explanations are of another model than the one given"
     if not allowed:
         raise UserError(
             f"{said}; erasure would try them on the wrong one. If that is meant, set other_model=true."
@@ -152,9 +143,11 @@ def _with_model(context: Context, ask: Ask, testimony: Testimony, other_model: b
         )
     examples = tuple(by_id[i] for i in testimony.explanations.example_ids)
     model = context.models(ask.subject)[0].model
+    if model.gives_a_number:
+        raise DoesNotFit(NO_PROBABILITY)
     read = dict(zip(testimony.explanations.example_ids, model.encode(examples), strict=True))
     for item in testimony.explanations:
-        _check_tokens(item, read[item.example_id], model)
+        check_tokens(item, read[item.example_id], model, "erasure")
     notes = (*testimony.notes, *_of_another(testimony.explanations, model, other_model))
     explanations = testimony.explanations
     controls = [floor for floor in FLOORS if floor not in explanations.methods]
@@ -168,10 +161,26 @@ def _with_model(context: Context, ask: Ask, testimony: Testimony, other_model: b
 
 def judgements(summary: pd.DataFrame) -> tuple[Judgement, ...]:
     """Every method but the controls, by what the prediction loses with its tokens under each operator."""
+    drawn = _gauges(summary)
     return tuple(
-        Judgement(method, "faithfulness", *_joined(of_method))
+        Judgement(method, "faithfulness", *_joined(of_method), tuple(drawn[method]))
         for method, of_method in _by_method(summary).items()
     )
+
+
+def _gauges(summary: pd.DataFrame) -> dict[str, list[Gauge]]:
+    """What each method's tokens cost the prediction under each operator, between a random order and the best method."""
+    gone = summary[summary["measure"] == "comprehensiveness"]
+    found: dict[str, list[Gauge]] = {}
+    for how, table in gone.groupby("perturbation", sort=False):
+        rows = ranked_rows(table)
+        floor = next((float(row["mean"]) for row in rows if row["method"] == FLOOR), None)
+        compared = [row for row in rows if row["method"] not in FLOORS]
+        for row in compared:
+            of_best = float(compared[-1]["mean"])
+            drawn = gauge("comprehensiveness", row, floor, of_best, NOUNS[str(how)])
+            found.setdefault(row["method"], []).append(drawn)
+    return found
 
 
 def _by_method(summary: pd.DataFrame) -> dict[str, dict[str, Ruling]]:

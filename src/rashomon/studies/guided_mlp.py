@@ -211,7 +211,7 @@ def _attention(model: Model, trial: Trial, split: str) -> list[_Given]:
 
 def _keep(context: Context, data: Dataset, spec: ModelSpec, given: Mapping[str, Sequence[_Given]]) -> Path:
     """The weights over the MLP's tokens, padded, one tensor a split, in a run of their own."""
-    reader = build_model(replace(spec, embeddings=None), data, 0)
+    reader = build_model(spec.without_vectors(), data, 0)
     tensors = {split: _padded(reader, data[split], given[split]) for split in SPLITS}
     digest = {split: _digest(tensor) for split, tensor in tensors.items()}
 

@@ -8,7 +8,7 @@ and reading it as an explanation has little to stand on (papers *not-not* and *d
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -53,9 +53,8 @@ class Necessity(AttentionStudy):
 
     @classmethod
     def for_audit(cls, asked: Ask) -> Study | None:
-        """Two models at least; those that the noise ceiling compares are trained anyway."""
-        seeds = (*asked.subject.seeds, *asked.subject.with_another_seed.seeds)
-        return cls(replace(asked.subject, seeds=tuple(dict.fromkeys(seeds))), asked.split)
+        """With the model with uniform weights that the trials of attention need anyway."""
+        return cls(asked.subject, asked.split)
 
     def fits(self, model: Model, data: Dataset) -> str | None:
         if self.subject.checkpoint is not None:

@@ -19,19 +19,28 @@ from typing import ClassVar
 import pandas as pd
 
 from rashomon.errors import DoesNotFit, UserError
-from rashomon.experiments.context import Context
-from rashomon.experiments.figures import Distributions
-from rashomon.experiments.judging import Rating, counted, too_few
-from rashomon.experiments.repeats import REPEATED, SAMPLING, on_fewer_texts, sampled_again, self_comparison
+from rashomon.experiments.context import Context, Work
+from rashomon.experiments.figures import Distributions, Gauge
+from rashomon.experiments.judging import Rating, counted, gauge, too_few
+from rashomon.experiments.repeats import (
+    REPEATED,
+    SAMPLING,
+    evenly_chosen,
+    on_fewer_texts,
+    repeating_work,
+    sampled_again,
+    self_comparison,
+)
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.summaries import Row, check_measures, ranked_rows, spread_by_method, summarise_by
-from rashomon.experiments.testimony import Ask, Testimony, hear, samples, warnings_of
+from rashomon.experiments.testimony import Ask, Testimony, cautions_about, hear, notes_of, questions, samples
 from rashomon.explainers import Explanations
 from rashomon.measures import measures
 from rashomon.studies.base import ExplanationStudy, Finding, Judgement, Study, studies
 from rashomon.wording import decimal, with_interval
 
 MODEL = "another model seed"
+VARIANTS = {SAMPLING: "sampled again", MODEL: "trained again"}
 MEASURES = ("kappa-top-5", "overlap-top-5", "weighted-tau", "pearson", "kendall")
 HEADLINE = "kappa-top-5"
 STABLE, SHAKY = 0.7, 0.4  # about four of five tokens beyond chance, and about two
@@ -61,12 +70,27 @@ class NoiseCeiling(ExplanationStudy):
         again = self.subject.checkpoint is None and self.stored is None
         return (*own, self.subject.with_another_seed) if again else own
 
+    def needed_work(self, context: Context) -> list[Work]:
+        work = super().needed_work(context)
+        if self.stored is not None:
+            return work
+        asked = list(questions(context, self.ask))
+        work += [one for question in asked for one in repeating_work(context, question, self.repeated)]
+        if self.subject.checkpoint is None:
+            for question, other in zip(asked, context.models(self.subject.with_another_seed), strict=True):
+                texts = evenly_chosen(question.examples, self.repeated)
+                work += context.explanation_work(other.model, texts, question.methods, **question.how)
+        return work
+
     def run(self, context: Context) -> Finding:
         if self.repeated is not None and self.repeated < 1:
             raise UserError(f"The noise ceiling repeats at least one text, not {self.repeated}.")
         check_measures(self._measured, "agreement")
         self.check_fit(context)
-        first = [on_fewer_texts(testimony, self.repeated) for testimony in hear(context, self.ask)]
+        first = [
+            on_fewer_texts(testimony, self.repeated)
+            for testimony in hear(context, self.ask, with_further=False)
+        ]
         notes: list[str] = []
         if self.stored is not None:
             parts = _among_stored(first, notes, self._measured)
@@ -82,7 +106,8 @@ class NoiseCeiling(ExplanationStudy):
             _verdict(summary, self.headline),
             {"summary": summary, "instances": instances},
             figures=_figures(instances, self.headline),
-            warnings=(*notes, *warnings_of(first)),
+            warnings=(*notes, *notes_of(first)),
+            cautions=cautions_about(first),
             judgements=judgements(summary, self.headline),
         )
 
@@ -97,7 +122,12 @@ class NoiseCeiling(ExplanationStudy):
         for testimony, trained in zip(first, others, strict=True):
             methods = testimony.explanations.methods
             other = context.explanations(
-                trained.model, testimony.examples, methods, seed=testimony.seed, background=testimony.behind
+                trained.model,
+                testimony.examples,
+                methods,
+                seed=testimony.seed,
+                space=testimony.space,
+                background=testimony.behind,
             )
             parts += _same_class(testimony.seed, testimony.explanations, other, notes, self._measured)
         return parts
@@ -169,11 +199,13 @@ def _judgement(method: str, known: Mapping[str, Mapping[str, Row]], headline: st
     A method that does not sample repeats itself by definition, which is no test that it has passed.
     """
 
-    def judged(rating: Rating, words: str, figures: str) -> Judgement:
-        return Judgement(method, "stability", rating, words, figures)
-
     sampled = samples(method)
     varied = {against: rows for against, rows in known.items() if sampled or against == MODEL}
+    drawn = tuple(_gauge(rows[headline], headline, against) for against, rows in varied.items())
+
+    def judged(rating: Rating, words: str, figures: str) -> Judgement:
+        return Judgement(method, "stability", rating, words, figures, drawn)
+
     said = [_number(rows, headline, against) for against, rows in varied.items()]
     figures = "; ".join(said if sampled else ["deterministic", *said])
     found = {a: rows[headline]["mean"] for a, rows in varied.items() if not too_few(rows[headline], methods)}
@@ -194,8 +226,14 @@ def _judgement(method: str, known: Mapping[str, Mapping[str, Row]], headline: st
         return judged("mixed", f"partly repeats itself, {_by(headline)}", figures)
     if elsewhere < SHAKY:
         return judged("mixed", f"changes when the model is trained again, {_by(headline)}", figures)
-    mostly = "is deterministic and mostly stands when the model is retrained"
+    mostly = "mostly stands when the model is retrained"
     return judged("good", f"{'repeats itself' if sampled else mostly}, {_by(headline)}", figures)
+
+
+def _gauge(row: Row, headline: str, against: str) -> Gauge:
+    """Between chance, which kappa counts as nothing, and perfect repetition."""
+    chance = 0.0 if headline.startswith("kappa") else None
+    return gauge(headline, row, chance, float(measures.get(headline).high), VARIANTS[against])
 
 
 def _same_weight(rows: Mapping[str, Row]) -> bool:

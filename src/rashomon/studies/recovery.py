@@ -18,7 +18,7 @@ from rashomon.errors import DoesNotFit
 from rashomon.experiments.context import Context
 from rashomon.experiments.evidence import Ranking, recovered, usable
 from rashomon.experiments.figures import Distributions
-from rashomon.experiments.judging import Ruling, against_chance
+from rashomon.experiments.judging import Ruling, against_chance, gauge
 from rashomon.experiments.summaries import (
     FLOOR,
     Row,
@@ -28,7 +28,7 @@ from rashomon.experiments.summaries import (
     ranked_rows,
     spread_by_method,
 )
-from rashomon.experiments.testimony import draw, hear, warnings_of
+from rashomon.experiments.testimony import cautions_about, draw, hear, notes_of
 from rashomon.measures import measures
 from rashomon.models.base import Model
 from rashomon.studies.base import ExplanationStudy, Finding, Judgement, studies
@@ -88,7 +88,8 @@ class Recovery(ExplanationStudy):
             _verdict(summary, main),
             {"summary": summary, "instances": instances},
             figures=(_figure(instances, main),),
-            warnings=(*dict.fromkeys(notes), *warnings_of(heard)),
+            warnings=(*dict.fromkeys(notes), *notes_of(heard)),
+            cautions=cautions_about(heard),
             judgements=judgements(summary),
         )
 
@@ -103,9 +104,12 @@ def judgements(summary: pd.DataFrame) -> tuple[Judgement, ...]:
     for method in table["method"]:
         if method == FLOOR:
             continue
-        ruling = _ruling(rows.get(method), floor, tests)
+        row = rows.get(method)
+        ruling = _ruling(row, floor, tests)
         if ruling is not None:
-            judged.append(Judgement(method, "truth", *ruling))
+            by_chance = None if floor is None else float(floor["mean"])
+            drawn = () if row is None else (gauge("average precision", row, by_chance, 1.0),)
+            judged.append(Judgement(method, "truth", *ruling, drawn))
     return tuple(judged)
 
 

@@ -16,15 +16,16 @@ import pandas as pd
 
 from rashomon.data import Dataset
 from rashomon.experiments.agreeing import agreement_table, mean_over_pairs
+from rashomon.experiments.cautions import together
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Plot, Series
 from rashomon.experiments.pairing import compare_each
-from rashomon.experiments.regularised import BASE, Run, epochs_of, find_variants, hear_run, runs_of
+from rashomon.experiments.regularised import BASE, Run, Said, epochs_of, find_variants, hear_run, runs_of
 from rashomon.experiments.summaries import Row, check_measures, headline, summarise_by, summary_row
-from rashomon.experiments.testimony import warnings_of
 from rashomon.measures.intervals import ENOUGH
 from rashomon.models.base import Model
-from rashomon.studies.base import Finding, RegularisedStudy, studies
+from rashomon.studies.base import Finding, studies
+from rashomon.studies.regularised import RegularisedStudy
 from rashomon.training.run import read_history
 from rashomon.wording import capitalised, decimal, p_value, with_interval
 
@@ -56,7 +57,8 @@ class RegularisedAgreement(RegularisedStudy):
         self.check_fit(context)
         found = find_variants(context, self.base, self.penalties)
         runs = runs_of(context, found.variants)
-        pairs, instances, notes = self._hear(context, runs)
+        said = Said(list(found.notes))
+        pairs, instances = self._hear(context, runs, said)
         last = instances[instances["last"]].drop(columns="last")
         comparison = compare_each(last)
         scores = score_table(runs)
@@ -75,15 +77,14 @@ class RegularisedAgreement(RegularisedStudy):
                 "instances": last,
             },
             figures=tuple(_over_epochs(instances, measure) for measure in self.measures),
-            warnings=(*found.notes, *notes),
+            warnings=tuple(dict.fromkeys(said.notes)),
+            cautions=together(said.cautions),
         )
 
-    def _hear(
-        self, context: Context, runs: Sequence[Run]
-    ) -> tuple[pd.DataFrame, pd.DataFrame, tuple[str, ...]]:
-        """Pairs of methods after the last epoch; of every epoch each text's mean over pairs; what was warned of."""
+    def _hear(self, context: Context, runs: Sequence[Run], said: Said) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Pairs of methods after the last epoch; of every epoch each text's mean over pairs."""
         data = context.dataset(self.subject.dataset)
-        pairs, means, notes = [], [], []
+        pairs, means = [], []
         for run in runs:
             epochs = epochs_of(run)
             for epoch in epochs if self.each_epoch else epochs[-1:]:
@@ -93,12 +94,8 @@ class RegularisedAgreement(RegularisedStudy):
                 means.append(mean_over_pairs(table.drop(columns="tokens")).assign(epoch=epoch, last=last))
                 if last:
                     pairs.append(table)
-                    notes += [f"{run.variant}: {note}" for note in warnings_of([testimony])]
-        return (
-            pd.concat(pairs, ignore_index=True),
-            pd.concat(means, ignore_index=True),
-            tuple(dict.fromkeys(notes)),
-        )
+                    said.hear(testimony)
+        return pd.concat(pairs, ignore_index=True), pd.concat(means, ignore_index=True)
 
 
 def with_marks(summary: pd.DataFrame, comparison: pd.DataFrame) -> pd.DataFrame:

@@ -167,10 +167,22 @@ def seeded(seed: int, epoch: int) -> Iterator[torch.Generator]:
 
 def _finished(history: History, spec: TrainingSpec) -> bool:
     done = len(history.records)
-    if done >= spec.epochs:
+    if done >= spec.epochs or (done and _is_enough(history.best_record, spec)):
         return True
     last = _last_gain(history.records, spec.select, spec.least_gain)
     return spec.patience is not None and done - last >= spec.patience
+
+
+def _is_enough(record: EpochRecord, spec: TrainingSpec) -> bool:
+    if spec.enough is None:
+        return False
+    sign = _sign(spec.select)
+    return sign * record[spec.select] >= sign * spec.enough
+
+
+def _sign(figure: str) -> float:
+    """By which a figure is multiplied so that more is better."""
+    return -1.0 if figure in LOWER_IS_BETTER else 1.0
 
 
 def _last_gain(records: Sequence[EpochRecord], select: str, least: float = 0.0) -> int:
@@ -181,7 +193,7 @@ def _last_gain(records: Sequence[EpochRecord], select: str, least: float = 0.0) 
     """
     if all(math.isnan(record[select]) for record in records) and records and "loss" in records[0]:
         select = "loss"
-    sign = -1.0 if select in LOWER_IS_BETTER else 1.0
+    sign = _sign(select)
     epoch, best = 0, -math.inf
     for number, record in enumerate(records, start=1):
         value = sign * record[select]

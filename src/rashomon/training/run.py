@@ -168,6 +168,10 @@ def model_key(model: ModelSpec) -> Plain:
     """A model's specification with files by content, so that moving a file changes nothing."""
     plain = to_plain(model)
     assert isinstance(plain, dict)
+    if model.embedding_scale is None:
+        del plain["embedding_scale"]  # what is left as it is has the name it always had
+    if not model.decay_embeddings:
+        del plain["decay_embeddings"]
     if model.embeddings is not None:
         if not Path(model.embeddings).is_file():
             raise UserError(f"There is no file of word vectors at {model.embeddings}.")

@@ -22,7 +22,7 @@ class TrainingSpec:
     batch_size: int = setting(32, "Examples in a batch.")
     learning_rate: float = setting(1e-3, "Learning rate.")
     weight_decay: float = setting(
-        1e-5, "Weight decay (never on the attention, nor on word vectors from a file)."
+        1e-5, "Weight decay (never on the attention; on word vectors from a file see --decay-embeddings)."
     )
     optimizer: Optimizer = setting("amsgrad", "What descends the loss.")
     clip: float | None = setting(None, "Largest gradient norm; none leaves gradients as they are.")
@@ -32,6 +32,9 @@ class TrainingSpec:
     )
     select: EpochFigure = setting(
         "f1", "Which figure picks the epoch that is kept; all but train-loss are of held-out texts."
+    )
+    enough: float | None = setting(
+        None, "Stop as soon as the figure that picks the epoch is this good; none trains on."
     )
     warmup: float = setting(
         0.0, "Share of the steps over which the learning rate climbs, then falls linearly; 0 keeps it."

@@ -5,17 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from scipy.stats import kendalltau
 from torch import Tensor, nn
 
 from rashomon.errors import UserError
 from rashomon.explainers import explain, make_explainer
-from rashomon.explainers.difference.deeplift import NO_BACKGROUND, DeepShap, lift
+from rashomon.explainers.difference.deeplift import NO_BACKGROUND, DeepShap, _repeat_warning, lift
 from rashomon.models import ModelSpec, build_model
 from tests.explainers.conftest import FAMILIES, Families, Jobs
 from tests.models.tiny import PAIRS, SINGLES, dataset
 
 
-@pytest.mark.parametrize("space", ["logit", "probability"])
+@pytest.mark.parametrize("space", ["logit", "probability", "centred"])
 @pytest.mark.parametrize("reference", ["pad", "zero", "mask"])
 @pytest.mark.parametrize("pair", [False, True], ids=["single", "pair"])
 @pytest.mark.parametrize("name", FAMILIES)
@@ -77,6 +78,19 @@ def test_deep_shap_without_training_examples_says_so(jobs: Jobs) -> None:
     np.testing.assert_allclose(fixed.values, plain.values, atol=1e-6)
     with pytest.raises(UserError, match="at least one sample"):
         DeepShap(samples=0).attribute(job)
+
+
+def test_halves_are_told_of_when_they_name_other_tokens() -> None:
+    """That tokens of no weight change their order, which halves tau, is not worth a word."""
+    generator = np.random.default_rng(0)
+    strong = np.array([9.0, -8.0, 7.0, 6.0, 5.0])
+    one, other = (np.concatenate([strong, generator.normal(size=30)]) for _ in range(2))
+    assert kendalltau(one, other).statistic < 0.5
+    assert _repeat_warning(one, other, 64) == ()
+    other[[3, 4, 20, 21]] = other[[20, 21, 3, 4]]
+    (said,) = _repeat_warning(one, other, 64)
+    assert said.startswith("the halves of its 64 references share 3 of their top 5 tokens (Kendall tau ")
+    assert _repeat_warning(np.zeros(9), np.zeros(9), 64) == ()
 
 
 class _Strange(nn.Module):

@@ -20,11 +20,13 @@ from rashomon.explainers.base import Aggregation, Explainer, Floats, Job, Scores
 from rashomon.explainers.difference.rules import difference_rules
 from rashomon.explainers.gradients import NEEDS_GRADIENTS, aggregate, gap_warning
 from rashomon.explainers.paths import Reference, References, draw_references, path_ends
+from rashomon.explainers.settling import TOP
 
 NO_BACKGROUND = "no training examples to refer to were given; padding, zero and mask stand in for them"
 
 TOGETHER = 64  # texts times references whose values are held at once
 LEAST_AGREEMENT = 0.8  # of two halves of the references
+REPLACED = 2  # of their top five tokens, from which on it is worth a word
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,15 +133,19 @@ class DeepShap(Explainer):
         apart = aggregate(values - values.mean(0), self.aggregation)
         spread = np.sqrt((apart**2).sum(0) / (count * (count - 1)))
         halves = [aggregate(values[side::2].mean(0), self.aggregation)[encoding.content] for side in (0, 1)]
-        warnings = (*scores.warnings, *_repeat_warning(kendalltau(*halves).statistic, count))
+        warnings = (*scores.warnings, *_repeat_warning(halves[0], halves[1], count))
         return replace(scores, warnings=warnings, spread=spread, used=count)
 
 
-def _repeat_warning(agreement: float, count: int) -> tuple[str, ...]:
-    if not agreement < LEAST_AGREEMENT:  # undefined where nothing can be ranked
+def _repeat_warning(one: Floats, other: Floats, count: int) -> tuple[str, ...]:
+    """Where two halves of the references name other tokens first; that lesser ones change their order does no harm."""
+    tops = [set(np.argsort(-np.abs(half), kind="stable")[:TOP].tolist()) for half in (one, other)]
+    replaced, agreement = len(tops[0] - tops[1]), kendalltau(one, other).statistic
+    if replaced < REPLACED or not agreement < LEAST_AGREEMENT:  # undefined where nothing can be ranked
         return ()
     return (
-        f"the halves of its {count} references agree by tau = {agreement:.2f} only; give more `background` texts",
+        f"the halves of its {count} references share {TOP - replaced} of their top {TOP} tokens (Kendall tau "
+        f"{agreement:.2f} over all tokens): other references may name other tokens, so give more `background` texts",
     )
 
 
