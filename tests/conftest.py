@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rashomon.experiments import context as context_module
+from rashomon.experiments import explanation_runs
 from rashomon.experiments.context import Context
 from rashomon.explainers import explainers
 from rashomon.runs.store import Store
@@ -48,13 +48,13 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     """The methods of every call of ``explain`` by a context."""
     calls: list[tuple[str, ...]] = []
-    original = context_module.explain
+    original = explanation_runs.explain
 
     def counted(model, examples, methods, **options):  # type: ignore[no-untyped-def]
         calls.append(tuple(method.name for method in methods))
         return original(model, examples, methods, **options)
 
-    monkeypatch.setattr(context_module, "explain", counted)
+    monkeypatch.setattr(explanation_runs, "explain", counted)
     return calls
 
 

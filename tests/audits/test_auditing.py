@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 
 import rashomon as ra
-from rashomon.audits.auditing import AuditSettings, measure_costs, run_audit, single_finding
+from rashomon.audits.auditing import AuditSettings, run_audit, single_finding
 from rashomon.data import Columns, Dataset, Example
 from rashomon.errors import Caution, UserError
 from rashomon.experiments.context import Context
 from rashomon.experiments.subject import DatasetSpec, Subject
 from rashomon.experiments.testimony import Ask, hear
 from rashomon.explainers import Explanations
-from rashomon.models.build import load_model
 from rashomon.studies.agreement import Agreement
 from rashomon.studies.recovery import Recovery
 from tests.studies.planted import LABELS, SMALL, planted, subject_in
@@ -190,11 +189,16 @@ def test_mistakes(context: Context, change: dict, message: str) -> None:
         assert not context.store.list(), "told before any work is done"
 
 
-def test_costs_are_seconds_a_text(checkpoint: Callable[..., Path]) -> None:
-    model = load_model(checkpoint("bert"))
-    examples = tuple(Example(str(i), text) for i, text in enumerate(TEXTS))
-    costs = measure_costs(model, examples, ["attention", "lime"], ())
-    assert 0 < costs["attention"] < costs["lime"] < 5
+def test_costs_are_seconds_a_text_and_those_of_the_run_itself(context: Context) -> None:
+    settings = AuditSettings(subject_in(context), METHODS, 6)
+    first, second = run_audit(context, settings), run_audit(context, settings)
+    assert set(first.explanations.seconds) == set(METHODS)
+    assert all(0 < seconds < 5 for seconds in first.explanations.seconds.values())
+    assert second.explanations.seconds == first.explanations.seconds, "nothing is timed again"
+    numbers = [
+        {j.number for v in a.verdicts for j in v.judgements if j.aspect == "cost"} for a in (first, second)
+    ]
+    assert numbers[0] == numbers[1]
 
 
 def test_a_report_on_stored_explanations_names_what_is_in_the_file(context: Context, tmp_path: Path) -> None:

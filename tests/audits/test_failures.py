@@ -36,11 +36,11 @@ def fill_disk_under(monkeypatch: pytest.MonkeyPatch, part: str) -> None:
 def test_a_disk_that_fills_up_anywhere_ends_the_audit(
     context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = ("agreement", "instance-adversary", "seed-variance", "adversary")
+    kept = ("agreement", "instance-adversary", "seed-variance", "attefa")
     others = tuple(name for name in STUDIES if name not in kept)
     settings = AuditSettings(subject_in(context), METHODS, 4, without=others)
     # in the order in which an audit comes to them: what was finished before is kept
-    for kind in ("models", "explanations", "instance-adversaries", "attention-on-trial", "adversaries"):
+    for kind in ("models", "attention-on-trial", "explanations", "adversaries", "instance-adversaries"):
         with monkeypatch.context() as patch:
             fill_disk_under(patch, kind)
             with pytest.raises(UserError, match=r"The disk of the run store .* is full") as error:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import struct
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from rashomon.cli.explain import TRAINED_ON
@@ -18,6 +22,7 @@ from rashomon.models.model_spec import PRETRAINED, models
 from rashomon.registry import Entry
 from tests.cli.conftest import Command
 
+QUICK = "--encoder mlp --hidden 4 --epochs 1"
 BAD = [
     # what is typed, and what the sentence must speak of
     ("train --data nowhere.csv", "nowhere.csv"),
@@ -127,6 +132,26 @@ BAD = [
     ("train --callback dynamic", "dynamics"),
     ("explain 'caf\udce9 film'", "not UTF-8"),
     ("train --text-column 'caf\udce9'", "not UTF-8"),
+    ("train --data foreign.parquet", "not UTF-8"),
+    ("train --data nested.jsonl", "Line 1 of nested.jsonl is nested too deeply"),
+    ("train --data digits.jsonl", "Line 2 of digits.jsonl holds a number with too many digits"),
+    ("train --data lists.jsonl", "The label ('label') in line 1 of lists.jsonl is a list or an object"),
+    ("train --data objects.jsonl", "is a list or an object"),
+    ("train --data pipe.csv", "not an ordinary file"),
+    ("audit --explanations pipe.csv", "not an ordinary file"),
+    ("study agreement --config pipe.csv", "not an ordinary file"),
+    ("study agreement --config digits.toml", "too many digits"),
+    ("study agreement --config nested.toml", "nested too deeply"),
+    (f"study agreement --set instances={'1' * 5000}", "too many digits"),
+    (f"study agreement --set x={'[' * 5000}", "nested too deeply"),
+    (f"explain wonderful --methods 'lime(samples={'1' * 5000})'", "samples"),
+    (f"train --epochs {'1' * 5000}", "--epochs"),
+    ("explain wonderful --model ./deep --methods lime", "configuration of deep cannot be read"),
+    (
+        "train --dataset mock-1 --epochs 1 --store /proc/nowhere",
+        "Cannot write to the run store /proc/nowhere",
+    ),
+    ("train --dataset mock-1 --epochs 1 --store /dev/null", "Cannot write to the run store /dev/null"),
     ("list encoder", "encoders"),
     ("--nope", "--nope"),
     ("traiin", "train"),
@@ -148,17 +173,29 @@ def bad_files(tmp_path: Path, reviews: Path) -> None:
         "stray.csv": "text,label\na fine day,stray\n",
         "notes.docx": "text",
         "file.txt": "a file, not a folder",
+        "nested.jsonl": f'{{"text": {"[" * 50_000}',
+        "digits.jsonl": '{"text": "fine", "label": 1}\n{"text": "grey", "label": ' + "1" * 5000 + "}\n",
+        "lists.jsonl": '{"text": "fine", "label": [1, 2]}\n' * 20,
+        "objects.jsonl": '{"text": "fine", "label": {"a": 1}}\n' * 20,
+        "digits.toml": f"instances = {'1' * 5000}\n",
+        "nested.toml": f"instances = {'[' * 5000}\n",
+        "deep/config.json": f'{{"a": {"[" * 50_000}',
     }
+    (tmp_path / "deep").mkdir()
     for name, content in files.items():
         (tmp_path / name).write_text(content, encoding="utf-8")
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder.html").mkdir()
+    os.mkfifo(tmp_path / "pipe.csv")
+    places = struct.pack("<3i", 0, 3, 6)
+    wrong = pa.Array.from_buffers(pa.string(), 2, [None, pa.py_buffer(places), pa.py_buffer(b"a\xff\xfeabc")])
+    pq.write_table(pa.table({"text": wrong, "label": ["x", "y"]}), tmp_path / "foreign.parquet")
     (tmp_path / "binary.toml").write_bytes(bytes(range(256)))
     (tmp_path / "broken.toml").write_text("instances = \n", encoding="utf-8")
 
 
 @pytest.mark.usefixtures("bad_files")
-@pytest.mark.parametrize(("typed", "about"), BAD, ids=[ascii(typed) for typed, _ in BAD])
+@pytest.mark.parametrize(("typed", "about"), BAD, ids=[ascii(typed)[:80] for typed, _ in BAD])
 def test_mistakes_end_in_one_sentence(rashomon: Command, tmp_path: Path, typed: str, about: str) -> None:
     import shlex
 
@@ -240,6 +277,13 @@ def test_endings_of_file_names_may_be_in_capitals(rashomon: Command, reviews: Pa
     assert (said.code, "40" in said.out) == (0, True), said
 
 
+def test_a_label_of_thousands_of_digits_is_a_name(rashomon: Command, tmp_path: Path) -> None:
+    lines = [f"a text {n},{'1' * 5000 + '.0' if n % 2 else 2}" for n in range(20)]
+    (tmp_path / "digits.csv").write_text("\n".join(["text,label", *lines]), encoding="utf-8")
+    said = rashomon("train", "--data", "digits.csv", *QUICK.split(), "--quiet")
+    assert said.code == 0, said
+
+
 def test_texts_cannot_steer_the_terminal(rashomon: Command, tmp_path: Path) -> None:
     evil = "\x1b[2J\x1b]0;owned\x07 a fine\x9b31m day"
     (tmp_path / "evil.csv").write_text(f"text,label\n{evil},\x1b[31mred\na grey day,0\n", encoding="utf-8")
@@ -247,9 +291,6 @@ def test_texts_cannot_steer_the_terminal(rashomon: Command, tmp_path: Path) -> N
     assert said.code == 0, said
     assert "\\x1b[2J\\x1b]0;owned\\x07 a fine\\x9b31m day" in said.out
     assert not set(said.out) & {"\x1b", "\x07", "\x9b"}
-
-
-QUICK = "--encoder mlp --hidden 4 --epochs 1"
 
 
 @pytest.mark.parametrize(

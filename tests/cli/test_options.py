@@ -64,6 +64,7 @@ TYPED: dict[str, tuple[str, Any]] = {
     "clip": ("--clip 2.5", 2.5),
     "patience": ("--patience none", None),
     "least_gain": ("--least-gain 0.5", 0.5),
+    "enough": ("--enough 0.5", 0.5),
     "select": ("--select loss", "loss"),
     "warmup": ("--warmup 0.5", 0.5),
 }

@@ -1,4 +1,5 @@
 import math
+import re
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -159,3 +160,12 @@ def test_labels_are_escaped():
     for figure in figures:
         for _, drawing in draw(figure, "id").drawings:
             assert "<script" not in str(drawing)
+
+
+def test_a_control_never_has_the_colour_of_a_method():
+    methods = [Series(f"method {n}", [0, 1], [n, n]) for n in range(8)]
+    controls = [Series(name, [0, 1], [9, 9], control=True) for name in ("random", "trivial")]
+    drawn = draw(Plot("t", "x", "y", (*methods, *controls)), "p")
+    lines = re.findall(r"line stroke-(s\d)", str(drawn.drawings[0][1]))
+    assert lines == [*(f"s{n}" for n in range(1, 9)), "s0", "s0"]
+    assert [re.findall(r"stroke-(s\d)", str(swatch))[0] for swatch, _ in drawn.legend][8:] == ["s0", "s0"]

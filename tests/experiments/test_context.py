@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 
 import rashomon as ra
-import rashomon.experiments.context as context_module
+import rashomon.experiments.context as explanation_runs
 from rashomon.data import Columns, Dataset
 from rashomon.errors import UserError
 from rashomon.experiments.context import Context
 from rashomon.experiments.subject import GIVEN, DatasetSpec, Subject
-from rashomon.explainers import explaining as run
 from rashomon.explainers import make_explainer
 from rashomon.models.build import load_model
 from rashomon.models.model_spec import ModelSpec
@@ -153,19 +152,19 @@ def test_killed_explanations_go_on_from_their_last_block(
     model = context.models(subject_in(context))[0].model
     examples = planted()["test"][:6]
     whole = ra.explain(model, examples, ["random", "leave-one-out"])
-    monkeypatch.setattr(run, "CHUNK_TOKENS", 1)  # every text is a block of its own
-    explain = context_module.explain
+    monkeypatch.setattr(explanation_runs, "BLOCK_TOKENS", 1)  # every text is a block of its own
+    explain = explanation_runs.explain
 
     def killed_in_the_fourth(*given: object, **settings: object) -> object:
         if len(asked) == 3:
             raise KeyboardInterrupt
         return explain(*given, **settings)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(context_module, "explain", killed_in_the_fourth)
+    monkeypatch.setattr(explanation_runs, "explain", killed_in_the_fourth)
     with pytest.raises(KeyboardInterrupt):
         context.explanations(model, examples, ["random", "leave-one-out"])
     assert len(asked) == 3
-    monkeypatch.setattr(context_module, "explain", explain)
+    monkeypatch.setattr(explanation_runs, "explain", explain)
     told = context.explanations(model, examples, ["random", "leave-one-out"])
     assert len(asked) == 6
     for one, other in zip(told, whole, strict=True):

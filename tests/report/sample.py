@@ -29,7 +29,7 @@ HOSTILE = (
     "ends here </script><script>document.title='owned'</script>",
     "{{7*7}} {% raw %} ${7*7} <img src=x onerror=alert(1)>",
     "פיצה טובה מאוד וזולה",
-    "a" * 400 + " long",
+    "a" * 5000 + " long",
     "<!-- <script> & &lt;b&gt; \u2028 \x00 \U0001f3ac\U0001f3ac star 'quoted' \"twice\"",
 )
 _OPENINGS = ("The", "Our", "This", "Their", "That")

@@ -11,6 +11,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
 from rashomon.explainers.collection import Explanations
+from rashomon.explainers.display import to_html
 
 from .sample import HOSTILE, METHODS, bare_audit, sample_audit
 
@@ -62,6 +63,14 @@ def test_opens_quietly_and_fits(open_report, name, width):
     assert requests(browser) == []
     wide = "return document.documentElement.scrollWidth <= window.innerWidth"
     assert browser.execute_script(wide), "the page scrolls sideways"
+
+
+def test_a_word_without_end_does_not_widen_the_page_of_explanations(browser, tmp_path):
+    audit = sample_audit(8, hostile=True)
+    assert any("a" * 5000 in item.text for item in audit.explanations)
+    (tmp_path / "heat.html").write_text(to_html(audit.explanations), encoding="utf-8")
+    browser.get((tmp_path / "heat.html").as_uri())
+    assert browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
 
 
 @pytest.mark.parametrize(

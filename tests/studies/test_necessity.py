@@ -150,10 +150,10 @@ def test_refusals(context: Context, checkpoint: Callable[..., Path]) -> None:
 
 
 def test_an_audit_compares_the_models_that_it_trains_anyway() -> None:
-    for seeds, compared in (((0,), (0, 1)), ((5,), (5, 6)), ((3, 1, 2), (3, 1, 2))):
+    for seeds in ((0,), (5,), (3, 1, 2)):
         study = Necessity.for_audit(Ask(Subject(seeds=seeds)))
         assert study is not None
-        assert study.subject.seeds == compared
+        assert study.subject.seeds == seeds
 
 
 def test_only_the_pooling_of_a_transformer_is_made_uniform(context: Context) -> None:

@@ -188,6 +188,20 @@ def test_an_improvement_below_the_least_gain_does_not_renew_the_patience(
     assert (history.best, len(history.records)) == (best, epochs)
 
 
+@pytest.mark.parametrize(
+    ("select", "enough", "epochs"),
+    [("loss", 0.3, 3), ("loss", 0.29, 4), ("accuracy", 0.4, 1), ("accuracy", 0.6, 4), ("loss", None, 4)],
+)
+def test_a_training_stops_once_it_is_good_enough(
+    planted: Dataset, select: str, enough: float | None, epochs: int
+) -> None:
+    model = build_model(SMALL, planted, 0)
+    rows = rows_of(model, planted["train"])
+    spec = TrainingSpec(epochs=4, patience=None, select=select, enough=enough)  # type: ignore[arg-type]
+    history = fit(model, rows, rows, Scripted((0.5, 0.4, 0.3, 0.35)), spec, seed=0)
+    assert len(history.records) == epochs
+
+
 @pytest.mark.parametrize(("ready_made", "decayed"), [(False, False), (True, False), (True, True)])
 def test_attention_and_ready_made_vectors_are_free_of_weight_decay(
     planted: Dataset, vectors: str, ready_made: bool, decayed: bool

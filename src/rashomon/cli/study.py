@@ -167,7 +167,7 @@ def _from_file(kind: type[Study], config: Path) -> Study:
     from rashomon.runs.specifications import from_plain, to_plain
 
     try:
-        values = tomllib.loads(config.read_text(encoding="utf-8"))
+        values = _toml(config.read_text(encoding="utf-8"), str(config))
     except UnicodeDecodeError:
         raise UserError(f"{config} is not UTF-8 text, as TOML has to be.") from None
     except OSError as error:
@@ -179,6 +179,19 @@ def _from_file(kind: type[Study], config: Path) -> Study:
         model = from_plain(ModelSpec, subject.get("model", {}))
         subject["training"] = to_plain(kind().base_training(model)) | subject["training"]
     return from_plain(kind, values)
+
+
+def _toml(text: str, where: str) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
+    except RecursionError:
+        raise UserError(f"{where} holds a value that is nested too deeply to be read.") from None
+    except ValueError:  # Python reads no number of more than 4,300 digits
+        raise UserError(f"{where} holds a number with too many digits.") from None
 
 
 def _has(study: Study, field: str) -> bool:
@@ -222,7 +235,7 @@ def _with_settings(study: Any, settings: list[str]) -> Any:
         if "=" not in setting:
             raise UserError(f"--set takes NAME=VALUE, not {setting!r}.")
         try:
-            value = tomllib.loads(setting)
+            value = _toml(setting, "--set")
         except tomllib.TOMLDecodeError:
             value = _bare_word(setting)
         study = from_plain(type(study), _merged(to_plain(study), value, to_plain(_left_open(study))))

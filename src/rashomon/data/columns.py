@@ -19,6 +19,7 @@ from rashomon.data.file_formats import Table
 from rashomon.errors import UserError, unknown_name
 
 LABEL = "label"
+MOST_DIGITS = 18  # of a label that is a number; what is longer is a name
 _NUMERAL = re.compile(r"[+-]?\d+(\.\d*)?")
 
 
@@ -127,6 +128,11 @@ def _is_number(text: str) -> bool:
 def _labels(
     table: Table, column: str, known: Sequence[str] | None, required: bool
 ) -> tuple[list[int | None], tuple[str, ...]]:
+    for line, values in table.rows:
+        if isinstance(values.get(column), list | tuple | set | dict):
+            raise UserError(
+                f"The label ({column!r}) in {table.where(line)} is a list or an object; give a name or a number."
+            )
     names = [_label_name(values.get(column)) for _, values in table.rows]
     for (line, _), name in zip(table.rows, names, strict=True):
         if name is None and required:
@@ -166,7 +172,8 @@ def _is_numeral(name: str) -> bool:
 def _integral(name: str) -> str:
     """``1`` for ``1.0``, as a flat file writes an integer that a gap in its column made a float."""
     whole, point, decimals = name.partition(".")
-    return str(int(whole)) if point and _is_numeral(name) and not decimals.strip("0") else name
+    is_whole = point and _is_numeral(name) and not decimals.strip("0") and len(whole) <= MOST_DIGITS
+    return str(int(whole)) if is_whole else name
 
 
 def _numerically(name: str) -> tuple[float, str]:

@@ -98,6 +98,12 @@ def _jsonl(text: str, source: str) -> Iterator[tuple[int, Values]]:
             values = json.loads(line)
         except json.JSONDecodeError as error:
             raise UserError(f"Line {number} of {source} is not valid JSON: {error.msg}.") from error
+        except RecursionError:
+            raise UserError(f"Line {number} of {source} is nested too deeply to be read.") from None
+        except ValueError:  # Python reads no number of more than 4,300 digits
+            raise UserError(
+                f"Line {number} of {source} holds a number with too many digits to be one."
+            ) from None
         if not isinstance(values, dict):
             raise UserError(f"Line {number} of {source} is not a JSON object with named values.")
         yield number, _encodable(values) if "\\u" in line else values
@@ -173,7 +179,10 @@ def _read_parquet(path: Path) -> Table:
         raise UserError(f"{path} cannot be read as Parquet: {error}.") from error
     if table.num_rows == 0:
         raise UserError(f"{path} holds no examples.")
-    rows = tuple(enumerate(table.to_pylist(), start=1))
+    try:
+        rows = tuple(enumerate(table.to_pylist(), start=1))
+    except UnicodeDecodeError:
+        raise UserError(f"{path} holds text that is not UTF-8; write it in that encoding.") from None
     return Table(str(path), tuple(table.column_names), rows, unit="row")
 
 

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from rashomon.drawing.scales import Scale, finite
 from rashomon.drawing.svg import (
+    CONTROL,
     MOST_ROWS,
     NARROW,
     SERIES_COLOURS,
@@ -126,8 +127,12 @@ def _runs(rows: Sequence[Point]) -> list[list[Point]]:
     return [run for run in runs if run]
 
 
+def _hue(series: Series, index: int) -> str:
+    return CONTROL if series.control else colour(index)
+
+
 def _band(series: Series, index: int, x: Scale, y: Scale) -> Markup:
-    hue = colour(index)
+    hue = _hue(series, index)
     rows = [row for run in _runs(_rows(series)) for row in run]
     intervals = [(a, c, d) for a, _, c, d in rows if a is not None and c is not None and d is not None]
     if not intervals:
@@ -146,12 +151,12 @@ def _band(series: Series, index: int, x: Scale, y: Scale) -> Markup:
 
 
 def _marks(series: Series, index: int, x: Scale, y: Scale) -> Markup:
-    hue, points = colour(index), _points(series)
+    hue, points = _hue(series, index), _points(series)
     parts = []
     if series.line:
         for run in _runs(_rows(series)):
             path = "L".join(f"{x(a):.1f},{y(b):.1f}" for a, b, _, _ in run if a is not None and b is not None)
-            dash = " dashed" if index >= SERIES_COLOURS else ""
+            dash = " dashed" if index >= SERIES_COLOURS and not series.control else ""
             parts.append(Markup('<path class="line stroke-{}{}" d="M{}"/>').format(hue, dash, path))
     for a, b in points:
         figures = f"{series.name}: {number(b, 3)} at {number(a, 3)}" if len(points) <= MOST_ROWS else ""
@@ -173,12 +178,12 @@ def _direct_labels(series: Sequence[Series], x: Scale, y: Scale, right: float) -
         heights[i] = min(heights[i], limit)
         limit = heights[i] - 15
     return [
-        text(right, height + 4, short(label, 24), f"label ink-{colour(index)}")
+        text(right, height + 4, short(label, 24), f"label ink-{_hue(series[index], index)}")
         for height, (_, index, label) in zip(heights, ends, strict=True)
     ]
 
 
 def _swatch(series: Series, index: int) -> Markup:
-    hue = colour(index)
+    hue = _hue(series, index)
     stroke = line(0, 8, 24, 8, f"line stroke-{hue}") if series.line else Markup("")
     return swatch(stroke + marker(series.marker, 12, 8, hue))

@@ -22,6 +22,7 @@ _LINES = {  # variables of the style sheets, light and dark
     "quiet": ("#5a6068", "#a3a9b1"),
     "rule": ("#dfe2e6", "#343a42"),
     "panel": ("#f5f6f8", "#1e2329"),
+    "s0": ("#4d5560", "#a9b3bf"),  # grey is for controls alone
     "s1": ("#4a3e96", "#9284e2"),
     "s2": ("#16765c", "#46b08e"),
     "s3": ("#b5540a", "#ea9a55"),
@@ -29,7 +30,7 @@ _LINES = {  # variables of the style sheets, light and dark
     "s5": ("#a2306e", "#e58abb"),
     "s6": ("#6b6f00", "#bdc14a"),
     "s7": ("#7b4a1e", "#c99a6a"),
-    "s8": ("#4d5560", "#a9b3bf"),
+    "s8": ("#9c2020", "#f08a80"),
 }
 
 

@@ -15,6 +15,7 @@ from rashomon.drawing.scales import Scale, tick_labels, ticks
 
 WIDE, NARROW = 720, 350  # each chart is drawn for both, which keeps its letters readable on a phone
 SERIES_COLOURS = 8
+CONTROL = "s0"  # grey
 MOST_ROWS = 200  # of the table behind a chart
 _CORNERS: dict[str, tuple[tuple[float, float], ...]] = {
     "triangle": ((0, -5.5), (5, 4), (-5, 4)),

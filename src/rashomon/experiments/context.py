@@ -59,6 +59,7 @@ class Context:
     _models: WeakValueDictionary[Path, Model] = field(
         default_factory=WeakValueDictionary
     )  # those still in use
+    _as_loaded: dict[Path, tuple[str, tuple[str, ...]]] = field(default_factory=dict)
 
     def dataset(self, spec: DatasetSpec) -> Dataset:
         """The dataset, read once."""
@@ -128,6 +129,7 @@ class Context:
         model = self._models.get(place)
         if model is None:
             model = self._models[place] = load_model(str(place)).to(best_device())
+            self._as_loaded[place] = _identity(model)
         return model
 
     def trained(self, subjects: Sequence[Subject]) -> list[list[Trained]]:
@@ -234,8 +236,9 @@ class Context:
         ]
 
     def _folder_of(self, model: Model) -> Path | None:
-        """Where a worker finds the model; None of one that is in memory alone."""
-        return next((place for place, known in self._models.items() if known is model), None)
+        """Where a worker finds the model; None of one that is in memory alone, or was changed there."""
+        places = (place for place, known in self._models.items() if known is model)
+        return next((place for place in places if self._as_loaded[place] == _identity(model)), None)
 
     def side_by_side(self, work: Sequence[Work], what: str) -> None:
         """Do all of it, each thing once: what workers can do on one core each, and the rest here with all of them."""
@@ -246,6 +249,10 @@ class Context:
             for one in (one for one in once if not one.shared):
                 one.do()
                 advance()
+
+
+def _identity(model: Model) -> tuple[str, tuple[str, ...]]:
+    return model.fingerprint(), tuple(model.labels)
 
 
 def _is_small(model: Model) -> bool:

@@ -44,6 +44,7 @@ class Series:
     high: Sequence[float] | None = None
     line: bool = True
     marker: str = "circle"  # circle, triangle, square, plus
+    control: bool = False  # something to beat rather than something to judge: grey, whatever its place
 
 
 @dataclass(frozen=True)

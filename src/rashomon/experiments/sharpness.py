@@ -47,11 +47,11 @@ def nearly_uniform(entropies: Mapping[str, Row]) -> list[str]:
     return [method for method, row in entropies.items() if row["mean"] > NEARLY_UNIFORM]
 
 
-def sharpness_rows(entropies: Mapping[str, Row], vectors: Row | None) -> pd.DataFrame:
-    """Both as rows of a table of pairs of methods, the second of which is nobody."""
-    rows = [{"measure": ENTROPY, "first": method, "second": "", **row} for method, row in entropies.items()]
+def sharpness_table(entropies: Mapping[str, Row], vectors: Row | None) -> pd.DataFrame:
+    """Both as a table of their own; empty where no method reads attention."""
+    rows = [{"figure": ENTROPY, "of": method, **row} for method, row in entropies.items()]
     if entropies and vectors is not None:
-        rows.append({"measure": VECTORS, "first": "word vectors", "second": "", **vectors})
+        rows.append({"figure": VECTORS, "of": "word vectors", **vectors})
     return pd.DataFrame(rows)
 
 

@@ -277,7 +277,7 @@ def _json_lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         where = f"Line {number} of {path}"
         try:
             row = json.loads(line)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise UserError(f"{where} is not JSON: {error}.") from error
         if not isinstance(row, dict) or "annotation_id" not in row or not row.get("rationales"):
             raise UserError(f"{where} is no ERASER prediction: it needs 'annotation_id' and 'rationales'.")

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rashomon.data import Dataset
+from rashomon.data.columns import MOST_DIGITS
 from rashomon.models.base import Model
 
 
@@ -37,7 +38,7 @@ def match_labels(given: Sequence[str], known: Sequence[str]) -> Matching:
     if len(set(classes)) == len(classes) and set(names) <= set(classes) and len(set(names)) == len(names):
         return Matching(tuple(classes.index(name) for name in names), "were matched by name")
     said = f"The labels {', '.join(given)} are not the model's {', '.join(known)}"
-    if all(name.isdecimal() and int(name) < len(known) for name in names):
+    if all(name.isdecimal() and len(name) < MOST_DIGITS and int(name) < len(known) for name in names):
         how = "were read as numbers of its classes, from 0"
         return Matching(tuple(int(name) for name in names), how, f"{said}; they {how}.")
     if len(given) == len(known):

@@ -257,7 +257,11 @@ class Store:
     def _locked(self, kind: str, key: str, wait: bool = True) -> Iterator[None]:
         """Lock files stay: deleting one while another process waits for it would let two in."""
         folder = self.root / ".locks"
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except FileNotFoundError as error:  # in /proc and the like nothing can be made
+            sentence = f"Cannot write to the run store {self.root} ({error.strerror}); choose another."
+            raise UserError(sentence) from error
         (self.root / kind).mkdir(exist_ok=True)
         lock = FileLock(folder / f"{kind}-{key}.lock")
         try:

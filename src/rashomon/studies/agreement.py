@@ -25,7 +25,7 @@ from rashomon.experiments.context import Context, Work
 from rashomon.experiments.figures import Distributions, Matrix, Plot, Series
 from rashomon.experiments.judging import Rating, counted, gauge, too_few
 from rashomon.experiments.repeats import REPEATED, SAMPLING, on_fewer_texts, repeating_work, sampled_again
-from rashomon.experiments.sharpness import nearly_uniform, sharpness, sharpness_rows, vector_spread
+from rashomon.experiments.sharpness import nearly_uniform, sharpness, sharpness_table, vector_spread
 from rashomon.experiments.summaries import (
     FLOOR,
     Row,
@@ -52,6 +52,7 @@ from rashomon.wording import capitalised, decimal, sample, with_interval
 
 HEADLINE = "kendall"
 CLOSE_TO_CEILING = 0.8  # share of a method's agreement with itself that counts as agreeing with others
+MUCH_AGREEMENT = 0.6
 SOME_AGREEMENT = 0.3  # tau; below it a ceiling is too low to say anything, too
 # Explainers that estimate one quantity in two ways are one voice, however often it speaks.
 ONE_QUANTITY = {
@@ -108,15 +109,15 @@ class Agreement(ExplanationStudy):
         if len(methods) < 2:
             raise DoesNotFit(ONE_METHOD)
         instances = pd.concat([agreement_table(t, self.measures) for t in heard], ignore_index=True)
-        pairs = summarise_pairs(instances)
+        summary = summarise_pairs(instances)
         entropies, vectors = sharpness(heard, methods), vector_spread(heard)
-        summary = pd.concat([sharpness_rows(entropies, vectors), pairs], ignore_index=True)
+        even = sharpness_table(entropies, vectors)
         main = headline(HEADLINE, self.measures)
         return self.finding(
-            " ".join([_verdict(pairs, methods, main), *_sharpness_words(entropies, vectors)]),
-            {"summary": summary, "instances": instances},
+            " ".join([_verdict(summary, methods, main), *_sharpness_words(entropies, vectors)]),
+            {"summary": summary, **({"sharpness": even} if len(even) else {}), "instances": instances},
             figures=(
-                _matrix(pairs, methods, self.measures),
+                _matrix(summary, methods, self.measures),
                 _distributions(instances, methods, main),
                 _by_length(instances, methods, main),
             ),
@@ -224,7 +225,7 @@ def _agrees(mean: float, ceiling: float | None) -> tuple[Rating, str]:
     if ceiling is not None and ceiling >= SOME_AGREEMENT and mean >= CLOSE_TO_CEILING * ceiling:
         return "good", "agrees with the others about as well as with itself"
     if mean >= SOME_AGREEMENT:
-        return "mixed", "partly agrees with the others"
+        return "mixed", f"{_how_far(mean)} agrees with the others"
     return "poor", "tells another story than the others"
 
 
@@ -252,7 +253,7 @@ def _verdict(summary: pd.DataFrame, methods: Sequence[str], measure: str) -> str
         return "Agreement is undefined on every text."
     best, worst = rows[-1], rows[0]
     overall = sum(row["mean"] for row in rows) / len(rows)
-    word = "mostly agree" if overall >= 0.6 else "partly agree" if overall >= 0.3 else "hardly agree"
+    word = f"{_how_far(overall)} agree"
     said = f"The {len(methods)} methods {word}: mean {_named(measure)} {decimal(overall)} over pairs"
     if len(rows) == 1:
         return f"{capitalised(best['first'])} and {best['second']} {word}: {_named(measure)} {with_interval(best)}."
@@ -274,6 +275,11 @@ def _sharpness_words(entropies: Mapping[str, Row], vectors: Row | None) -> list[
         else:
             said.append(f"The weights of {method} have {share}.")
     return said
+
+
+def _how_far(mean: float) -> str:
+    """The same word for the same tau, whether it is said of one method or of all."""
+    return "mostly" if mean >= MUCH_AGREEMENT else "partly" if mean >= SOME_AGREEMENT else "hardly"
 
 
 def _named(measure: str) -> str:

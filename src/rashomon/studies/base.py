@@ -277,7 +277,7 @@ class ExplanationStudy(Study):
             return settings
         subject = settings.pop("subject")
         assert isinstance(subject, dict)
-        del settings["split"], settings["space"]
+        del settings["split"], settings["space"], settings["beside"]
         if self.methods == METHODS:
             del settings["methods"]
         used = {name: subject[name] for name in self.beside_stored if name in subject}

@@ -316,7 +316,10 @@ def _curve(instances: pd.DataFrame, measure: str, how: str) -> Plot:
     series = []
     for method, group in instances.groupby("method", sort=False):
         means = group.groupby("fraction")["value"].mean()
-        series.append(Series(str(method), (means.index * 100).tolist(), means.tolist()))
+        control = method in FLOORS
+        marker = {FLOOR: "square", "trivial": "triangle"}.get(str(method), "circle")
+        shares = (means.index * 100).tolist()
+        series.append(Series(str(method), shares, means.tolist(), marker=marker, control=control))
     good = "high is faithful" if measure == "comprehensiveness" else "low is faithful"
     caption = f"Loss of the predicted class's probability; {good}."
     title = f"{measure.capitalize()} under {NOUNS[how]}"
