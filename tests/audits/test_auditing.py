@@ -20,7 +20,7 @@ from rashomon.studies.recovery import Recovery
 from tests.studies.planted import LABELS, SMALL, planted, subject_in
 
 METHODS = ("attention", "leave-one-out", "random")
-TRIAL = ("permutation", "instance-adversary", "seed-variance", "adversary", "attefa")
+TRIAL = ("permutation", "instance-adversary", "seed-variance", "attefa")
 MAPPED = ("cartography", "curvature")
 STUDIES = ("performance", "agreement", "noise-ceiling", "erasure", "recovery", *MAPPED, "necessity", *TRIAL)
 TEXTS = (
