@@ -21,7 +21,8 @@ from tests.studies.planted import LABELS, SMALL, planted, subject_in
 
 METHODS = ("attention", "leave-one-out", "random")
 TRIAL = ("permutation", "instance-adversary", "seed-variance", "attefa")
-STUDIES = ("performance", "agreement", "noise-ceiling", "erasure", "recovery", "necessity", *TRIAL)
+MAPPED = ("cartography", "curvature")
+STUDIES = ("performance", "agreement", "noise-ceiling", "erasure", "recovery", *MAPPED, "necessity", *TRIAL)
 TEXTS = (
     "a witty warm film and a great plot",
     "the movie was dull",
@@ -93,6 +94,7 @@ def test_checkpoints_on_a_file(
         "agreement",
         "noise-ceiling",
         "erasure",
+        "curvature",
     ]
     by_text = {item.example_id: item.text for item in audit.explanations}
     assert set(by_text.values()) == set(TEXTS)
@@ -112,7 +114,12 @@ def test_nothing_needs_labels(context: Context, checkpoint: Callable[..., Path],
     subject = Subject(spec, checkpoint=str(checkpoint("bert")))
     audit = run_audit(context, AuditSettings(subject, ("attention", "lime"), 4, without=("noise-ceiling",)))
     assert audit.gold_labels == {}
-    assert [finding.study for finding in audit.findings] == ["performance", "agreement", "erasure"]
+    assert [finding.study for finding in audit.findings] == [
+        "performance",
+        "agreement",
+        "erasure",
+        "curvature",
+    ]
     assert "have no labels, so how often it is right cannot be told" in audit.findings[0].verdict
     assert "noise-ceiling was left out as asked." in audit.warnings
 
@@ -138,9 +145,12 @@ def test_a_study_that_cannot_be_done_is_named(context: Context) -> None:
     subject = subject_in(context, Dataset("d", {**data.splits, "test": wrong}, data.labels))
     settings = AuditSettings(subject, ("leave-one-out",), 6, without=("necessity", "noise-ceiling", *TRIAL))
     audit = run_audit(context, settings)
-    assert [finding.study for finding in audit.findings] == ["performance", "erasure"]
+    assert [finding.study for finding in audit.findings] == ["performance", "erasure", "curvature"]
     left_out = [warning for warning in audit.warnings if "left out: " in warning]
-    assert [warning.split()[0] for warning in left_out] == ["agreement", "recovery"]
+    assert [warning.split()[0] for warning in left_out] == [
+        "agreement,",
+        "recovery",
+    ]  # and the map, for the same reason
     assert audit.example_agreement == {}
     uniform = subject_in(context, model=replace(SMALL, weights="uniform"))
     told = run_audit(context, replace(settings, subject=uniform, methods=METHODS, without=("noise-ceiling",)))

@@ -24,7 +24,7 @@ from tests.cli.conftest import Command
 from tests.studies.planted import planted, subject_in
 
 FEW = ("agreement", "noise-ceiling", "recovery", "necessity", "permutation", "instance-adversary")
-FEW += ("performance", "seed-variance", "attefa")
+FEW += ("performance", "seed-variance", "attefa", "cartography", "curvature")
 
 
 @dataclass(frozen=True)
@@ -127,4 +127,9 @@ def test_the_audit_says_why_it_does_not_fit(
 
 def test_a_study_that_does_not_say_so_is_no_part_of_an_audit() -> None:
     asked = Ask()
-    assert {kind.name for kind in in_order() if kind.for_audit(asked) is None} == {"guided-mlp", "adversary"}
+    assert {kind.name for kind in in_order() if kind.for_audit(asked) is None} == {
+        "adversary",
+        "agreement-and-truth",
+        "guided-mlp",
+        "regularised-agreement",
+    }

@@ -18,15 +18,19 @@ from rashomon.studies.adversary import AdversarySweep
 from rashomon.studies.agreement import Agreement
 from rashomon.studies.attefa import Attefa
 from rashomon.studies.base import Finding, Study
+from rashomon.studies.cartography import CartographyStudy
+from rashomon.studies.curvature import Curvature
 from rashomon.studies.erasure import Erasure
 from rashomon.studies.guided_mlp import GuidedMlp
 from rashomon.studies.instance_adversary import InstanceAdversary
 from rashomon.studies.necessity import Necessity
+from rashomon.studies.regularised_agreement import RegularisedAgreement
 from rashomon.studies.seed_variance import SeedVariance
 from tests.studies.trials import FEW, fewer, planted, trial_of
 
 ONCE = fewer(FEW, 1)
 METHODS = ("attention", "integrated-gradients", "gradient-shap")
+PENALTIES = ("conicity(weight=0.1)", "tying(weight=0.1)")
 SMALL: dict[str, Callable[[Subject], Study]] = {
     "necessity": lambda subject: Necessity(subject),
     "adversary": lambda subject: AdversarySweep(
@@ -36,6 +40,9 @@ SMALL: dict[str, Callable[[Subject], Study]] = {
     "attefa": lambda subject: Attefa(subject, seeds=(10,), training=ONCE),
     "agreement": lambda subject: Agreement(subject, METHODS, 4, measures=("kendall",)),
     "erasure": lambda subject: Erasure(subject, METHODS, 4, fractions=(0.1,)),
+    "regularised-agreement": lambda subject: RegularisedAgreement(subject, METHODS, 4, variants=PENALTIES),
+    "cartography": lambda subject: CartographyStudy(subject, METHODS, 24, variants=PENALTIES[1:]),
+    "curvature": lambda subject: Curvature(subject, METHODS, 24, variants=PENALTIES[1:]),
     "seed-variance": lambda subject: SeedVariance(subject, other_seeds=(1,)),
     "instance-adversary": lambda subject: InstanceAdversary(subject, Search(starts=1, steps=2), instances=4),
 }
@@ -81,7 +88,10 @@ def test_sources_are_there(paper: str, id: str, findings: dict[str, Finding]) ->
         assert len(frame)
 
 
-@pytest.mark.parametrize("study", ["necessity", "adversary", "guided-mlp", "attefa", "agreement"])
+@pytest.mark.parametrize(
+    "study",
+    ["necessity", "adversary", "guided-mlp", "attefa", "agreement", "regularised-agreement", "curvature"],
+)
 def test_published_figures_come_beside_ours(study: str, findings: dict[str, Finding]) -> None:
     table = with_published(findings[study]).tables["published"]
     assert table["ours"].notna().any()

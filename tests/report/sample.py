@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from rashomon.audits.record import Audit, MethodVerdict, ReportContent
-from rashomon.experiments.figures import Distributions, Gauge, Matrix, Plot, Series
+from rashomon.experiments.figures import Distributions, Gauge, Matrix, Plot, Series, TextMap
 from rashomon.explainers.collection import Explanations
 from rashomon.explainers.record import Explanation
 from rashomon.studies.base import ON_TRIAL, Finding, Judgement
@@ -80,7 +80,10 @@ def sample_audit(
             f"so a heatmap of attention should not be shown as the reason for a prediction.{sign}"
         ),
         verdicts=tuple(_verdict(i, method + sign, undefined) for i, method in enumerate(methods)),
-        findings=_findings(rng, tuple(m + sign for m in methods), undefined, sign),
+        findings=(
+            *_findings(rng, tuple(m + sign for m in methods), undefined, sign),
+            _mapped([f"ex-{index:03d}{sign}" for index in range(len(texts))], texts, undefined, sign),
+        ),
         explanations=Explanations(items),
         example_agreement=dict.fromkeys(agreement, math.nan) if undefined else agreement,
         gold_labels=labels if gold else {},
@@ -95,6 +98,36 @@ def sample_audit(
         versions={"python": "3.11.7", "rashomon": "0.1.0", "torch": "2.13.0", "numpy": "2.3.0"},
         command=f"rashomon audit --dataset planted-reviews --model bilstm --seed 0 {sign}".strip(),
         seconds=97.4,
+    )
+
+
+def sample_map(ids: list[str], texts: list[str], undefined: bool = False, sign: str = "") -> TextMap:
+    rng = np.random.default_rng(8)
+    nothing = math.nan if undefined else 1.0
+    agreement = rng.uniform(-1, 1, len(ids)) * nothing
+    agreement[:1] = math.nan
+    return TextMap(
+        f"Where the texts lie{sign}",
+        "variability",
+        "confidence",
+        ids,
+        texts,
+        (rng.uniform(0, 0.5, len(ids)) * nothing).tolist(),
+        (rng.uniform(0, 1, len(ids)) * nothing).tolist(),
+        {f"agreement{sign}": agreement.tolist(), "times right": rng.integers(0, 6, len(ids)).tolist()},
+        {f"agreement{sign}": (-1.0, 1.0), "times right": (0.0, 5.0)},
+        "Made up.",
+    )
+
+
+def _mapped(ids: list[str], texts: list[str], undefined: bool, sign: str) -> Finding:
+    return Finding(
+        study="cartography",
+        question=f"Where do the texts lie?{sign}",
+        verdict=f"Somewhere.{sign}",
+        configuration={"ddof": 0},
+        tables={"summary": pd.DataFrame({"group": ["easy"], "n": [len(ids)], "mean": [0.4]})},
+        figures=(sample_map(ids, texts, undefined, sign),),
     )
 
 

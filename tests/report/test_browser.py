@@ -268,3 +268,32 @@ def test_five_hundred_examples_are_quick(open_report):
     assert took < 1000
     browser.find_element(By.ID, "more").click()
     assert len(shown(browser)) == 20
+
+
+def test_the_map_shows_texts_by_pointer_and_keyboard_and_leads_to_their_explanations(open_report):
+    browser = open_report(sample_audit(12))
+    figure = browser.find_element(By.CSS_SELECTOR, ".map")
+    points = figure.find_elements(By.CSS_SELECTOR, ".points circle")
+    assert len(points) == 12
+    readout = figure.find_element(By.CSS_SELECTOR, ".readout")
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", figure)
+    browser.execute_script("arguments[0].focus()", points[0])
+    name = points[0].get_attribute("data-id")
+    assert readout.text.startswith(f"{name}: ")
+    browser.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
+    second = points[1].get_attribute("data-id")
+    assert browser.switch_to.active_element.get_attribute("data-id") == second
+    assert readout.text.startswith(f"{second}: ")
+    before = [point.get_attribute("class") for point in points]
+    browser.execute_script("arguments[0].click()", figure.find_elements(By.CSS_SELECTOR, ".switch input")[1])
+    after = [point.get_attribute("class") for point in points]
+    assert before != after == [point.get_attribute("data-shades").split(" ")[1] for point in points]
+    scales = figure.find_elements(By.CSS_SELECTOR, ".scale")
+    assert [scale.is_displayed() for scale in scales] == [False, True]
+    browser.execute_script("arguments[0].focus()", points[1])
+    browser.switch_to.active_element.send_keys(Keys.ENTER)
+    assert shown(browser)[0] == f"Example {second}"
+    assert browser.switch_to.active_element.get_attribute("aria-label") == f"Example {second}"
+    browser.execute_script("arguments[0].dispatchEvent(new MouseEvent('click', {bubbles: true}))", points[5])
+    assert shown(browser)[0] == f"Example {points[5].get_attribute('data-id')}"
+    assert browser.get_log("browser") == []

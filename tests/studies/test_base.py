@@ -55,7 +55,8 @@ def test_every_study_says_what_a_report_needs(kind: type[Study]) -> None:
     assert study.question.endswith("?")
     assert isinstance(study.subject, Subject)
     assert study.subject in [
-        replace(need, training=None, seeds=study.subject.seeds) for need in study.needed_models()
+        replace(need, training=None, seeds=study.subject.seeds, callbacks=study.subject.callbacks)
+        for need in study.needed_models()
     ]
 
 

@@ -13,11 +13,12 @@ from rashomon.data import Dataset, Example
 from rashomon.data.rationales import has_rationale
 from rashomon.errors import UserError
 from rashomon.experiments.context import Context
+from rashomon.experiments.evidence import rationale_of
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.testimony import Ask, hear
 from rashomon.explainers import Explanations, explain
 from rashomon.models.build import load_model
-from rashomon.studies.recovery import Recovery, judgements, rationale_of
+from rashomon.studies.recovery import Recovery, judgements
 from tests.studies.planted import planted, subject_in
 
 SST = Example(

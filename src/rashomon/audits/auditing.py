@@ -17,6 +17,7 @@ from rashomon.data.rationales import marks_of
 from rashomon.errors import DoesNotFit, UserError, cautions, unknown_name
 from rashomon.experiments.abilities import able_model
 from rashomon.experiments.context import Context
+from rashomon.experiments.regularised import dynamics_of
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.testimony import METHODS, Ask, answerable, background, draw, heard_elsewhere
 from rashomon.explainers import make_explainer
@@ -62,8 +63,10 @@ def _audit(context: Context, settings: AuditSettings, command: str) -> Audit:
     warnings: list[str] = []
     settings = replace(settings, split=_split(data, settings.split, warnings))
     if settings.subject.checkpoint is None:  # one model for all studies, however each would train its own
-        trained = replace(settings.subject, training=settings.subject.how_trained)
-        settings = replace(settings, subject=trained)
+        # What it says of the texts after every epoch is kept, so that their map can be drawn.
+        callbacks = tuple(dict.fromkeys((*settings.subject.callbacks, dynamics_of(settings.split))))
+        how = settings.subject.how_trained
+        settings = replace(settings, subject=replace(settings.subject, training=how, callbacks=callbacks))
     else:
         data = in_model_labels(data, context.models(settings.subject)[0].model, warnings)
     plan = _fitting(_plan(settings, warnings), able_model(context, settings.subject), data, warnings)

@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
+from rashomon.drawing.maps import text_map
 from rashomon.drawing.plots import plot
 from rashomon.drawing.scales import finite, shade
 from rashomon.drawing.svg import Chart
 from rashomon.drawing.violins import violins
-from rashomon.experiments.figures import Distributions, Figure, Matrix
+from rashomon.experiments.figures import Distributions, Figure, Matrix, TextMap
 from rashomon.wording import number
 
 
@@ -60,6 +61,8 @@ def draw(figure: Figure, name: str) -> Chart | MatrixView:
     """The figure for the page; ``name`` is unique there."""
     if isinstance(figure, Matrix):
         return _matrix(figure, name)
+    if isinstance(figure, TextMap):
+        return text_map(figure, name)
     return violins(figure, name) if isinstance(figure, Distributions) else plot(figure, name)
 
 

@@ -70,7 +70,7 @@ _FINDING = """<style>{{ css }}</style>
 {% if table.left_out %}<p class="quiet">… and {{ "{:,}".format(table.left_out) }} more rows.</p>{% endif %}
 {% endif %}
 {% for figure in figures %}
-<figure class="{{ figure.kind }}">
+<figure class="{{ "chart map" if figure.kind == "map" else figure.kind }}">
 <figcaption>{{ figure.title }}{% if figure.caption %} <span class="quiet">{{ figure.caption }}</span>{% endif %}
 </figcaption>
 {% if figure.kind == "matrix" %}

@@ -140,7 +140,8 @@ def colour_css(root: str = ":root") -> str:
             light = mixed(hue["light"], LIGHT[0], step / STEPS)
             dark = mixed(hue["dark"], DARK[0], step / STEPS)
             inks = _both(ink_on(light, LIGHT[1]), ink_on(dark, DARK[1]))
-            rules.append(f".{name}{step}{{background:{_both(light, dark)};color:{inks}}}")
+            shade = _both(light, dark)
+            rules.append(f".{name}{step}{{background:{shade};fill:{shade};color:{inks}}}")
     for side in ("for", "against"):
         for level in range(1, LEVELS + 1):
             share = f"{100 * level / LEVELS:g}%"

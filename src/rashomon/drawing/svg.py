@@ -52,12 +52,18 @@ def colour(index: int) -> str:
 
 
 def svg(
-    name: str, width: float, height: float, title: str, description: str, parts: Sequence[Markup]
+    name: str,
+    width: float,
+    height: float,
+    title: str,
+    description: str,
+    parts: Sequence[Markup],
+    role: str = "img",
 ) -> Markup:
     head = Markup(
-        '<svg role="img" aria-labelledby="{0}-t" aria-describedby="{0}-d" viewBox="0 0 {1:.0f} {2:.0f}">'
+        '<svg role="{5}" aria-labelledby="{0}-t" aria-describedby="{0}-d" viewBox="0 0 {1:.0f} {2:.0f}">'
         '<title id="{0}-t">{3}</title><desc id="{0}-d">{4}</desc>'
-    ).format(name, width, height, title, description)
+    ).format(name, width, height, title, description, role)
     return head + Markup("").join(parts) + Markup("</svg>")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rashomon.explainers import Explanation
 
@@ -28,6 +28,16 @@ class Caution:
 
     def __str__(self) -> str:
         return f"{self.method}: {self.about} ({self.texts:,} of {self.of:,} texts)"
+
+
+def together(cautions: Iterable[Caution]) -> tuple[Caution, ...]:
+    """Those of several models as one: each kind once, its texts counted over all of them."""
+    kinds: dict[tuple[str, str], Caution] = {}
+    for one in cautions:
+        known = kinds.get(one.kind)
+        texts, of = (one.texts, one.of) if known is None else (known.texts + one.texts, known.of + one.of)
+        kinds[one.kind] = replace(known or one, texts=texts, of=of)
+    return tuple(kinds.values())
 
 
 def cautions_of(explanations: Iterable[Explanation]) -> tuple[Caution, ...]:

@@ -26,10 +26,13 @@ from rashomon.models.tasks import Space
 from rashomon.progress import progress
 from rashomon.runs.executor import Backend, run_tasks
 from rashomon.runs.store import Store
+from rashomon.training.callbacks import epoch_folder, make_callback
 from rashomon.training.loop import History
 from rashomon.training.run import MODEL, Trained, TrainingRun, read_history
 from rashomon.training.train import default_training, training_run
 
+# What an audit, and the studies that follow a training, have kept beside the model.
+KEPT_BESIDE = (("dynamics(split=test)",), ("dynamics(split=test)", "epoch-models"))
 SMALL = 5_000_000  # parameters
 
 
@@ -145,13 +148,25 @@ class Context:
     def _runs(self, subject: Subject) -> list[TrainingRun]:
         data = self.dataset(subject.dataset)
         how = subject.training or default_training(subject.model, data)
-        return [
+        runs = [
             training_run(subject.model, data, how, seed, subject.objective, subject.callbacks)
             for seed in subject.seeds
         ]
+        return [self._serving(run) for run in runs]
+
+    def _serving(self, run: TrainingRun) -> TrainingRun:
+        """The run itself, or a finished one that differs from it only in what it keeps beside the same model."""
+        if run.callbacks or self.store.finished(run.key(), "models"):
+            return run
+        fuller = (replace(run, callbacks=tuple(map(make_callback, more))) for more in KEPT_BESIDE)
+        return next((other for other in fuller if self.store.finished(other.key(), "models")), run)
 
     def _read_trained(self, folder: Path) -> Trained:
         return Trained(self._loaded(folder / MODEL), *read_history(folder), folder)
+
+    def epoch_model(self, folder: Path, epoch: int) -> Model:
+        """The model of a run after one of its epochs, where the callback ``epoch-models`` kept it."""
+        return self._loaded(epoch_folder(folder, epoch))
 
     def folders(self, subject: Subject) -> list[Path]:
         """Where the subject's trained models are kept, one folder a seed."""
@@ -183,9 +198,13 @@ class Context:
         seed: int = 0,
         space: Space = "logit",
         background: Sequence[Example] = (),
+        dropout: bool = False,
     ) -> Explanations:
-        """Explanations by every method. Those not in the store are computed together, and kept block by block."""
-        request = Request.of(model, methods, seed, space=space, background=tuple(background))
+        """Explanations by every method. Those not in the store are computed together, and kept block by block.
+
+        ``dropout`` leaves dropout on while the model is explained; what was so explained carries a warning.
+        """
+        request = Request.of(model, methods, seed, space=space, background=tuple(background), dropout=dropout)
         blocks = blocks_of(model, examples, request)
         self.side_by_side(self._explaining(model, blocks, request), f"explaining {len(examples)} texts")
         return read_blocks(self.store, blocks, request)

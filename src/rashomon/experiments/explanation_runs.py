@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
 from pathlib import Path
@@ -22,6 +23,7 @@ from rashomon.data.example import fingerprint
 from rashomon.explainers import Explainer, Explanations, explain, make_explainer
 from rashomon.models.base import Model
 from rashomon.models.build import load_model
+from rashomon.models.evaluator import with_dropout
 from rashomon.models.tasks import Space
 from rashomon.runs.files import read_json, write_json
 from rashomon.runs.specifications import Plain
@@ -29,6 +31,7 @@ from rashomon.runs.store import Store
 
 KIND = "explanations"
 EXPLANATIONS, SECONDS = "explanations.parquet", "seconds.json"
+DROPPED_OUT = "explained with dropout on, so that the model was another one at every reading"
 BLOCK_TOKENS = 2048  # of text in a block: enough to fill batches, few enough to share out
 
 
@@ -40,6 +43,7 @@ class Request:
     seed: int
     space: Space
     background: tuple[Example, ...]
+    dropout: bool = False  # whether it stays on while the model is explained
 
     @classmethod
     def of(cls, model: Model, methods: Sequence[str | Explainer], seed: int, **rest: Any) -> Request:
@@ -68,6 +72,7 @@ def blocks_of(model: Model, examples: Sequence[Example], request: Request) -> li
         "space": request.space,
         "task": model.task.name,
         "background": fingerprint(request.background),
+        **({"dropout": str(request.seed)} if request.dropout else {}),
     }
     encodings = model.encode(examples)
     by_method = [_method_key(explainer, request.seed) for explainer in request.explainers]
@@ -108,14 +113,15 @@ def make_block(store: Store, model: Model | Path, block: Block, request: Request
     missing = block.missing(store)
     if not missing:
         return
-    explanations = explain(
-        loaded,
-        block.examples,
-        [request.explainers[n] for n in missing],
-        seed=request.seed,
-        space=request.space,
-        background=request.background,
-    )
+    with with_dropout(request.seed) if request.dropout else nullcontext():
+        explanations = explain(
+            loaded,
+            block.examples,
+            [request.explainers[n] for n in missing],
+            seed=request.seed,
+            space=request.space,
+            background=request.background,
+        )
     size = len(block.examples)
     for number, n in enumerate(missing):
         part = explanations[number * size : (number + 1) * size]
@@ -137,4 +143,6 @@ def read_blocks(store: Store, blocks: Sequence[Block], request: Request) -> Expl
         took = [float(read_json(path / SECONDS)) for path in paths]
         seconds[explainer.label] = float(np.average(took, weights=sizes))
     items = (item for paths in by_method for path in paths for item in Explanations.load(path / EXPLANATIONS))
+    if request.dropout:
+        items = (replace(item, warnings=(*item.warnings, DROPPED_OUT)) for item in items)
     return Explanations(items, seconds)

@@ -59,6 +59,22 @@ class Plot:
 
 
 @dataclass(frozen=True)
+class TextMap:
+    """A point a text, in colours to switch between; pointing at one shows the text, and leads to its explanations."""
+
+    title: str
+    x_label: str
+    y_label: str
+    ids: Sequence[str]
+    texts: Sequence[str]
+    x: Sequence[float]
+    y: Sequence[float]
+    layers: Mapping[str, Sequence[float]]  # what the colours tell -> a value a text, NaN where undefined
+    ranges: Mapping[str, tuple[float, float]]  # what the colours span
+    caption: str = ""
+
+
+@dataclass(frozen=True)
 class Gauge:
     """One number on its scale, small enough to stand beside the words that it carries. What is unknown is None."""
 
@@ -74,4 +90,4 @@ class Gauge:
     logarithmic: bool = False
 
 
-Figure = Matrix | Distributions | Plot
+Figure = Matrix | Distributions | Plot | TextMap

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -24,6 +25,7 @@ from rashomon.progress import Advance
 
 Floats = NDArray[np.float64]
 T = TypeVar("T")
+_DROPOUT: ContextVar[bool] = ContextVar("dropout", default=False)
 PADDING_SHARE = 0.1
 TOKEN_BUDGET = 8192
 
@@ -201,11 +203,24 @@ def rows_of(model: Model, examples: Sequence[Example], encodings: Sequence[Encod
 def evaluating(model: Model) -> Iterator[None]:
     """Eval mode inside, whatever it was before outside, even after an exception."""
     was_training = model.training
-    model.eval()
+    model.train(_DROPOUT.get())
     try:
         yield
     finally:
         model.train(was_training)
+
+
+@contextmanager
+def with_dropout(seed: int) -> Iterator[None]:
+    """Inside, models are evaluated as if they were training, as some public code explains them; drawn from the seed."""
+    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
+    token = _DROPOUT.set(True)
+    try:
+        with torch.random.fork_rng(devices=devices):
+            torch.manual_seed(seed)
+            yield
+    finally:
+        _DROPOUT.reset(token)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 
 from rashomon.audits.record import ReportContent
-from rashomon.experiments.figures import Figure, Matrix, Plot
+from rashomon.experiments.figures import Distributions, Figure, Matrix, Plot, TextMap
 from rashomon.studies.base import Finding
 
 TEXTS = (
@@ -119,9 +119,9 @@ def _finding(finding: Finding) -> dict[str, Any]:
 
 
 def _figure(figure: Figure) -> dict[str, Any]:
-    kind = "matrix" if isinstance(figure, Matrix) else "plot" if isinstance(figure, Plot) else "distributions"
+    kinds = {Matrix: "matrix", Plot: "plot", Distributions: "distributions", TextMap: "map"}
     data: dict[str, Any] = plain(figure)
-    return {"kind": kind, **data}
+    return {"kind": kinds[type(figure)], **data}
 
 
 def _column(name: Any) -> str:

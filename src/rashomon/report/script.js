@@ -83,6 +83,42 @@
     figure.addEventListener("click", (event) => event.target.closest("tbody td")?.focus());
   }
 
+  // ---- maps of texts
+
+  let openExample = () => false; // the examples, if there are any, say how
+  for (const figure of document.querySelectorAll(".map")) {
+    const points = [...figure.querySelectorAll(".points circle")];
+    const readout = figure.querySelector(".readout");
+    if (!points.length) continue;
+    const scales = figure.querySelectorAll(".scale");
+    figure.addEventListener("change", (event) => {
+      for (const point of points) point.setAttribute("class", point.dataset.shades.split(" ")[event.target.value]);
+      scales.forEach((scale, index) => { scale.hidden = String(index) !== event.target.value; });
+    });
+    const show = (event) => {
+      const point = event.target.closest(".points circle");
+      if (point) readout.textContent = point.querySelector("title").textContent;
+    };
+    figure.addEventListener("pointerover", show);
+    figure.addEventListener("focusin", show);
+    figure.addEventListener("click", (event) => {
+      const point = event.target.closest(".points circle");
+      if (point) openExample(point.dataset.id);
+    });
+    figure.addEventListener("keydown", (event) => {
+      const place = points.indexOf(event.target);
+      if (place < 0) return;
+      if (event.key === "Enter") openExample(event.target.dataset.id);
+      const step = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 }[event.key];
+      const next = step && points[place + step];
+      if (!next) return;
+      event.preventDefault();
+      event.target.setAttribute("tabindex", "-1");
+      next.setAttribute("tabindex", "0");
+      next.focus();
+    });
+  }
+
   // ---- copying the command
 
   const copy = get("copy");
@@ -234,4 +270,18 @@
     first.focus({ preventScroll: true });
   });
   refresh();
+
+  openExample = (id) => {
+    const wanted = data.examples.find((example) => example.id === id);
+    if (!wanted) return false;
+    search.value = "";
+    if (outcome) outcome.value = "all";
+    refresh(0);
+    found = [wanted, ...found.filter((example) => example !== wanted)];
+    const first = showMore(PAGE);
+    first.tabIndex = -1;
+    first.focus({ preventScroll: true });
+    first.scrollIntoView({ block: "start" });
+    return true;
+  };
 })();

@@ -6,9 +6,12 @@ from rashomon.experiments.subject import DatasetSpec, Subject
 from rashomon.experiments.testimony import Ask
 from rashomon.studies.adversary import AdversarySweep
 from rashomon.studies.agreement import Agreement
+from rashomon.studies.agreement_and_truth import AgreementAndTruth
 from rashomon.studies.asking import study
 from rashomon.studies.attefa import Attefa
 from rashomon.studies.base import ExplanationStudy, Finding, Judgement, Study, studies
+from rashomon.studies.cartography import CartographyStudy
+from rashomon.studies.curvature import Curvature
 from rashomon.studies.erasure import Erasure
 from rashomon.studies.guided_mlp import GuidedMlp
 from rashomon.studies.instance_adversary import InstanceAdversary
@@ -17,14 +20,18 @@ from rashomon.studies.noise_ceiling import NoiseCeiling
 from rashomon.studies.performance import Performance
 from rashomon.studies.permutation import Permutation
 from rashomon.studies.recovery import Recovery
+from rashomon.studies.regularised_agreement import RegularisedAgreement
 from rashomon.studies.seed_variance import SeedVariance
 
 __all__ = [
     "AdversarySweep",
     "Agreement",
+    "AgreementAndTruth",
     "Ask",
     "Attefa",
+    "CartographyStudy",
     "Context",
+    "Curvature",
     "DatasetSpec",
     "Erasure",
     "ExplanationStudy",
@@ -37,6 +44,7 @@ __all__ = [
     "Performance",
     "Permutation",
     "Recovery",
+    "RegularisedAgreement",
     "Search",
     "SeedVariance",
     "Study",

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import ClassVar
 
 import numpy as np
@@ -21,6 +20,7 @@ import pandas as pd
 from rashomon.data import Dataset
 from rashomon.drawing.tables import SummaryTable, figure_first
 from rashomon.errors import DoesNotFit, UserError
+from rashomon.experiments.agreeing import agreement_table, witnesses
 from rashomon.experiments.context import Context, Work
 from rashomon.experiments.figures import Distributions, Matrix, Plot, Series
 from rashomon.experiments.judging import Rating, counted, gauge, too_few
@@ -37,19 +37,15 @@ from rashomon.experiments.summaries import (
 )
 from rashomon.experiments.testimony import (
     Testimony,
-    answerable,
     cautions_about,
     from_stored,
     hear,
-    is_signed,
     notes_of,
     questions,
     samples,
 )
 from rashomon.explainers import Explanations, find_explainer
 from rashomon.measures import measures
-from rashomon.measures.agreement import kendall_matrix
-from rashomon.measures.base import Floats, Ragged
 from rashomon.models.base import Model
 from rashomon.studies.base import ExplanationStudy, Finding, Judgement, studies
 from rashomon.wording import capitalised, decimal, sample, with_interval
@@ -97,8 +93,7 @@ class Agreement(ExplanationStudy):
     measures: tuple[str, ...] = MEASURES  # of agreement, by name (`rashomon list measures`)
 
     def fits(self, model: Model, data: Dataset) -> str | None:
-        methods, _ = answerable(self.methods, model)
-        several = len([method for method in methods if method != FLOOR]) + (self.beside is not None) > 1
+        several = len(witnesses(self.methods, model)) + (self.beside is not None) > 1
         return super().fits(model, data) or (None if several else ONE_METHOD)
 
     def needed_work(self, context: Context) -> list[Work]:
@@ -132,47 +127,6 @@ class Agreement(ExplanationStudy):
             if HEADLINE in self.measures
             else (),
         )
-
-
-def agreement_table(testimony: Testimony, names: Sequence[str]) -> pd.DataFrame:
-    """One row per text, pair of methods and measure."""
-    aligned = testimony.explanations.aligned()
-    magnitudes, signed = testimony.scores(), testimony.scores(magnitude=False)
-    methods = list(magnitudes)
-    lengths = magnitudes[methods[0]].lengths
-    taus = kendall_matrix(list(magnitudes.values())) if "kendall" in names else None
-    parts: list[pd.DataFrame] = []
-    for (i, first), (j, second) in combinations(enumerate(methods), 2):
-        for name in names:
-            if name == "kendall" and taus is not None:
-                values = taus[i, j]
-            else:
-                values = _compare(name, first, second, magnitudes, signed)
-            parts.append(
-                pd.DataFrame(
-                    {
-                        "seed": testimony.seed,
-                        "example": aligned.example_ids,
-                        "tokens": lengths,
-                        "first": first,
-                        "second": second,
-                        "measure": name,
-                        "value": values,
-                    }
-                )
-            )
-    return pd.concat(parts, ignore_index=True)
-
-
-def _compare(
-    name: str, first: str, second: str, magnitudes: dict[str, Ragged], signed: dict[str, Ragged]
-) -> Floats:
-    measure = measures.get(name)
-    if not name.startswith("sign-"):
-        return measure(magnitudes[first], magnitudes[second])
-    if not (is_signed(first) and is_signed(second)):  # a sign that means nothing cannot agree
-        return np.full(len(signed[first]), np.nan)
-    return measure(signed[first], signed[second])
 
 
 def summarise_pairs(instances: pd.DataFrame) -> pd.DataFrame:

@@ -7,17 +7,16 @@ correctly are used, since on the others it used something else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-import numpy as np
 import pandas as pd
 
-from rashomon.data import Dataset, Example
-from rashomon.data.rationales import has_rationale, marks_of, marks_of_tokens
+from rashomon.data import Dataset
+from rashomon.data.rationales import has_rationale
 from rashomon.errors import DoesNotFit
 from rashomon.experiments.context import Context
+from rashomon.experiments.evidence import Ranking, recovered, usable
 from rashomon.experiments.figures import Distributions
 from rashomon.experiments.judging import Ruling, against_chance, gauge
 from rashomon.experiments.summaries import (
@@ -30,10 +29,7 @@ from rashomon.experiments.summaries import (
     spread_by_method,
 )
 from rashomon.experiments.testimony import cautions_about, draw, hear, notes_of
-from rashomon.explainers import Explanation, Explanations
-from rashomon.explainers.record import UNKNOWN_TARGET
 from rashomon.measures import measures
-from rashomon.measures.base import Floats, Ints, Ragged
 from rashomon.models.base import Model
 from rashomon.studies.base import ExplanationStudy, Finding, Judgement, studies
 from rashomon.wording import capitalised, with_interval
@@ -63,7 +59,7 @@ class Recovery(ExplanationStudy):
     beside_stored: ClassVar[tuple[str, ...]] = ("dataset",)
 
     measures: tuple[str, ...] = MEASURES  # of recovery, by name (`rashomon list measures`)
-    ranking: Literal["magnitude", "signed"] = "magnitude"  # whether scores against the class count
+    ranking: Ranking = "magnitude"  # whether scores against the class count
 
     def fits(self, model: Model, data: Dataset) -> str | None:
         drawn = (draw(data, self.split, self.instances, seed) for seed in self.subject.seeds)
@@ -80,9 +76,9 @@ class Recovery(ExplanationStudy):
         for testimony in heard:
             examples = testimony.examples or [example for split in data for example in data[split]]
             labels = testimony.model.labels if testimony.model is not None else data.labels
-            usable, why = _usable(testimony.explanations, {e.id: e for e in examples}, labels)
+            pairs, why = usable(testimony.explanations, {e.id: e for e in examples}, labels)
             notes += why
-            parts += [self._instances(testimony.seed, of_method) for of_method in _by_method(usable)]
+            parts += recovered(testimony.seed, pairs, self.measures, self.ranking)
         if not parts:
             raise DoesNotFit(f"Recovery has nothing to use of {data.name}: {' '.join(dict.fromkeys(notes))}")
         instances = pd.concat(parts, ignore_index=True)
@@ -96,89 +92,6 @@ class Recovery(ExplanationStudy):
             cautions=cautions_about(heard),
             judgements=judgements(summary),
         )
-
-    def _instances(self, seed: int, pairs: Sequence[tuple[Explanation, Example]]) -> pd.DataFrame:
-        rows = []
-        for item, example in pairs:
-            where, marks = rationale_of(item, example)
-            scores = item.scores[where]
-            rows.append((item.example_id, np.abs(scores) if self.ranking == "magnitude" else scores, marks))
-        return self._measured(seed, pairs[0][0].method, rows)
-
-    def _measured(self, seed: int, method: str, rows: Sequence[tuple[str, Floats, Floats]]) -> pd.DataFrame:
-        scores = Ragged.from_list([row[1] for row in rows])
-        marks = Ragged.from_list([row[2] for row in rows])
-        tables = [
-            pd.DataFrame(
-                {
-                    "seed": seed,
-                    "example": [row[0] for row in rows],
-                    "method": method,
-                    "measure": name,
-                    "value": measures.get(name)(scores, marks),
-                }
-            )
-            for name in self.measures
-        ]
-        return pd.concat(tables, ignore_index=True)
-
-
-Pair = tuple[Explanation, Example]
-
-
-def _usable(
-    explanations: Explanations, by_id: Mapping[str, Example], labels: Sequence[str]
-) -> tuple[list[Pair], list[str]]:
-    """Explanations of texts with a rationale that the model classifies correctly, and what was left out."""
-    ids = explanations.aligned().example_ids
-    kept = set(ids)
-    strange = {i.example_id for i in explanations if not _is_of(i, by_id.get(i.example_id))} & kept
-    kept -= strange
-    bare = {i for i in kept if not has_rationale(by_id[i])}
-    kept -= bare
-    pairs = [(item, by_id[item.example_id]) for item in explanations if item.example_id in kept]
-    # An explanation that does not say which class it is of is taken at its word, so it needs no label.
-    unlabelled = {e.id for item, e in pairs if item.target != UNKNOWN_TARGET and e.label is None}
-    kept -= unlabelled
-    wrong = {e.id for item, e in pairs if e.id in kept and not _is_right(item, e, labels)}
-    kept -= wrong
-    why = [f"{len(bare)} have no rationale", f"{len(wrong)} are not classified correctly"]
-    why += [f"{len(unlabelled)} are without a usable label"] if unlabelled else []
-    why += [f"{len(strange)} do not match a text of the data"] if strange else []
-    note = f"{len(kept)} of {len(ids)} texts are used: {', '.join(why)}."
-    return [pair for pair in pairs if pair[1].id in kept], [note]
-
-
-def _is_of(item: Explanation, example: Example | None) -> bool:
-    """Ids of files are often mere numbers, so that only the text tells whether two files speak of the same."""
-    return example is not None and (item.text, item.text_pair) == (example.text, example.text_pair)
-
-
-def _is_right(item: Explanation, example: Example, labels: Sequence[str]) -> bool:
-    """Whether the explained class is predicted and true; an explanation that does not say is taken at its word."""
-    if item.target == UNKNOWN_TARGET:
-        return True
-    if example.label is None or (item.probabilities and int(np.argmax(item.probabilities)) != item.target):
-        return False
-    return (
-        item.target_label == labels[example.label]
-        if item.target_label in labels
-        else item.target == example.label
-    )
-
-
-def _by_method(pairs: Sequence[Pair]) -> list[list[Pair]]:
-    groups: dict[str, list[Pair]] = {}
-    for item, example in pairs:
-        groups.setdefault(item.method, []).append((item, example))
-    return list(groups.values())
-
-
-def rationale_of(explanation: Explanation, example: Example) -> tuple[Ints, Floats]:
-    """Positions of the ranked tokens and their 0/1 marks; a text of the pair that nobody marked is left out of both."""
-    marked = marks_of(example)
-    where = np.flatnonzero(explanation.content & np.isin(explanation.segments, list(marked)))
-    return where, marks_of_tokens(explanation.segments, explanation.word_ids, marked)[where]
 
 
 def judgements(summary: pd.DataFrame) -> tuple[Judgement, ...]:
