@@ -133,8 +133,12 @@ class Necessity(AttentionStudy):
             test = mcnemar_test(one.to_numpy(), other.to_numpy())
             alone = compare_variants([one.to_numpy()], [other.to_numpy()], [one.index.tolist()])
             rows.append({"seed": str(seed), **alone.row(), "test": test.test, "p": test.p})
-        texts = [one.index.tolist() for one in learned]
-        overall = compare_variants([s.to_numpy() for s in learned], [s.to_numpy() for s in uniform], texts)
+        overall = alone
+        if len(learned) > 1:
+            texts = [one.index.tolist() for one in learned]
+            overall = compare_variants(
+                [s.to_numpy() for s in learned], [s.to_numpy() for s in uniform], texts
+            )
         table = pd.DataFrame([*rows, {"seed": "all", **overall.row()}])
         adjusted = holm_bonferroni(table["p"].to_numpy(dtype=np.float64)[:-1]).p
         return table.assign(p_holm=[*adjusted, overall.p])
