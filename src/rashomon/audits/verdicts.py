@@ -88,8 +88,13 @@ def overall(judged: Sequence[MethodVerdict], findings: Sequence[Finding]) -> str
         for v in judged
         if (words := _caveat(v)) and v.method not in failed
     ]
-    parts += [f.verdict for f in findings if any(j.aspect == "agreement" for j in f.judgements)]
-    return " ".join(parts)
+    agreed = [f.verdict for f in findings if any(j.aspect == "agreement" for j in f.judgements)]
+    return " ".join([*parts, *map(_first_sentence, agreed)])
+
+
+def _first_sentence(verdict: str) -> str:
+    """The rest of a verdict is for its own section."""
+    return f"{verdict.split('. ')[0].removesuffix('.')}."
 
 
 def _capped(verdict: MethodVerdict) -> bool:

@@ -285,10 +285,7 @@ def planted_reviews(
         if size < len(LABELS):
             raise UserError(f"The {split} split of planted reviews needs at least two examples, not {size}.")
         splits[split] = tuple(_new_reviews(split, size, (negated, hearsay), generator, seen))
-    note = (
-        f"written by a grammar with seed {seed}; {negated:.0%} of verdicts negated, hearsay in {hearsay:.0%}"
-    )
-    return Dataset("planted-reviews", splits, LABELS, (note,))
+    return Dataset("planted-reviews", splits, LABELS)
 
 
 def _new_reviews(

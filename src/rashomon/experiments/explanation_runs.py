@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from math import ceil
 from pathlib import Path
 from typing import Any
