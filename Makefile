@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help setup browser demo test lint format docs replicate benchmark mutants kills clean
+.PHONY: help setup browser demo test lint format docs replicate benchmark fuzz mutants kills clean
 
 help:            ## what can be made
 	@grep -hE '^[a-z]+: .*##|^[a-z]+: +##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -46,6 +46,9 @@ replicate: $(READY) ## the slow checks on the papers' datasets ($$RASHOMON_DATA)
 
 benchmark: $(READY) ## ratios to the peers, each in one run
 	for script in benchmarks/*.py; do $(BIN)/python $$script; done
+
+fuzz: $(READY)   ## hours of odd inputs; RASHOMON_FUZZ_TIMES says how many times those of the suite (100)
+	RASHOMON_FUZZ=long OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/fuzz
 
 mutants: $(READY) ## would the tests notice a changed operator? (an hour; single files: benchmarks/mutants.py)
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/mutants.py --all --sample 60

@@ -98,6 +98,13 @@ def _jsonl(text: str, source: str) -> Iterator[tuple[int, Values]]:
             values = json.loads(line)
         except json.JSONDecodeError as error:
             raise UserError(f"Line {number} of {source} is not valid JSON: {error.msg}.") from error
+        except (RecursionError, ValueError) as error:  # the latter: an integer of more than 4,300 digits
+            what = (
+                "lists in too many lists"
+                if isinstance(error, RecursionError)
+                else "a number of too many digits"
+            )
+            raise UserError(f"Line {number} of {source} cannot be read: it holds {what}.") from error
         if not isinstance(values, dict):
             raise UserError(f"Line {number} of {source} is not a JSON object with named values.")
         yield number, _encodable(values) if "\\u" in line else values
@@ -122,11 +129,14 @@ def _tsv(text: str, source: str) -> Iterator[tuple[int, Values]]:
     """Tab-separated text is written with and without quoting.
 
     Where every line has as many fields as the header, quotes are plain characters (read as quoting, a lone
-    one would swallow the lines up to the next). Otherwise line breaks must be inside of quotes.
+    one would swallow the lines up to the next). Otherwise line breaks must be inside of quotes; and a header in
+    quotes says that all is.
     """
     numbered = enumerate(_LINE_END.split(text), start=1)
     lines = [(number, line.split("\t")) for number, line in numbered if line.strip()]
-    if len({len(fields) for _, fields in lines}) > 1:
+    header = lines[0][1] if lines else []
+    quoted = all(len(field) > 1 and field[0] == field[-1] == '"' for field in header)
+    if quoted or len({len(fields) for _, fields in lines}) > 1:
         return _named(_records(text, "\t"), source)
     return _named(((number, [_unquoted(field) for field in fields]) for number, fields in lines), source)
 
@@ -169,11 +179,13 @@ def _named(records: Iterable[tuple[int, list[str]]], source: str) -> Iterator[tu
 def _read_parquet(path: Path) -> Table:
     try:
         table = pyarrow.parquet.read_table(path)
-    except (pyarrow.ArrowException, OSError) as error:
+        rows = tuple(enumerate(table.to_pylist(), start=1))
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is damaged: it holds a text that is not UTF-8.") from error
+    except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:
         raise UserError(f"{path} cannot be read as Parquet: {error}.") from error
-    if table.num_rows == 0:
+    if not rows:
         raise UserError(f"{path} holds no examples.")
-    rows = tuple(enumerate(table.to_pylist(), start=1))
     return Table(str(path), tuple(table.column_names), rows, unit="row")
 
 

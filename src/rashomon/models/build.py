@@ -158,7 +158,7 @@ def _family(folder: Path) -> ModelFamily:
     """Who can read a folder, by the format that its config.json names."""
     try:
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return HUGGING_FACE  # which says what is wrong with it
     named = config.get("format") if isinstance(config, dict) else None
     if not isinstance(named, str):

@@ -70,6 +70,6 @@ def _apart(text: str) -> tuple[str, dict[str, Any]]:
 def _value(text: str) -> object:
     """A number, true, false or a list in brackets; anything else is a word."""
     for read in (int, float, json.loads):
-        with suppress(ValueError):
+        with suppress(ValueError, RecursionError):
             return read(text)
     return text
