@@ -2,9 +2,10 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-READY  := $(VENV)/.ready
+EXTRAS ?= dev
+READY  := $(VENV)/.ready-$(EXTRAS)
 
-.PHONY: help setup browser demo test lint format docs replicate benchmark mutants kills clean
+.PHONY: help setup browser demo test lint format docs replicate benchmark fuzz mutants kills clean
 
 help:            ## what can be made
 	@grep -hE '^[a-z]+: .*##|^[a-z]+: +##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/' | expand -t 14
@@ -13,7 +14,7 @@ $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch==2.13.0
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$(EXTRAS)]'
 	@touch $@
 
 setup: $(READY)  ## create .venv with the pinned dependencies
@@ -46,6 +47,9 @@ replicate: $(READY) ## the slow checks on the papers' datasets ($$RASHOMON_DATA)
 
 benchmark: $(READY) ## ratios to the peers, each in one run
 	for script in benchmarks/*.py; do $(BIN)/python $$script; done
+
+fuzz: $(READY)   ## hours of odd inputs; RASHOMON_FUZZ_TIMES says how many times those of the suite (100)
+	RASHOMON_FUZZ=long OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/fuzz
 
 mutants: $(READY) ## would the tests notice a changed operator? (an hour; single files: benchmarks/mutants.py)
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/mutants.py --all --sample 60

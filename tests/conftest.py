@@ -1,7 +1,9 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -12,6 +14,43 @@ from rashomon.runs.store import Store
 from rashomon.training.run import NewModel, TrainingRun
 from tests.models.tiny import tiny_checkpoint
 from tests.studies.planted import Constant, Oracle
+
+Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+
+
+# What may be skipped where every extra is installed: it makes no sense there, or needs what no package brings.
+SKIPPED_RIGHTLY = (
+    "refused",  # architectures that are not supported, and say so
+    "the end of the text does not decide",
+    "a mark behind the word keeps its place",
+    "root may write everywhere",
+    "the papers' datasets are",
+    "needs a GPU",
+    *(() if os.geteuid() == 0 else ("chromium",)),  # only root can install it
+)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    return _with_reason((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    return _with_reason((yield))
+
+
+def _with_reason(report: Report) -> Report:
+    """In CI a test that is skipped for want of a package is a failure of CI's."""
+    reason = report.longrepr[2] if report.skipped and isinstance(report.longrepr, tuple) else ""
+    if (
+        reason
+        and os.environ.get("RASHOMON_ALL_EXTRAS")
+        and not any(map(reason.__contains__, SKIPPED_RIGHTLY))
+    ):
+        report.outcome = "failed"
+        report.longrepr = f"Nothing should be missing here: {reason}"
+    return report
 
 
 @pytest.fixture

@@ -218,6 +218,16 @@ GOOD = {"text": "good", "label": 1}
         ([GOOD, {"label": 1}], None, "an empty text .*: line 2"),
         ([GOOD, {"text": "x"}], None, "The label \\('label'\\) in line 2 of .* is empty"),
         (
+            [{"text": "x", "label": ["a"]}],
+            None,
+            "The label \\('label'\\) in line 1 of .* holds several values",
+        ),
+        (
+            [GOOD, {"text": "x", "label": "long " * 999}],
+            None,
+            "line 2 of .* has 4,994 characters, which is no name",
+        ),
+        (
             [{"text": "4", "label": 1}, {"text": "-5.0", "label": 0}],
             None,
             "'text' of .* holds numbers, not text",

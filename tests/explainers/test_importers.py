@@ -32,6 +32,26 @@ def test_a_text_is_cut_at_white_space() -> None:
     assert told.warnings == ()
 
 
+@pytest.mark.parametrize(
+    ("inputs", "scores", "method", "known", "message"),
+    [
+        (None, [[1.0]], "mine", {}, "no list of texts and 1 lists of scores"),
+        (["a"], 1.0, "mine", {}, "1 texts and no list of lists of scores"),
+        (["a"], [[1.0]], "", {}, "A method needs a name"),
+        (["a"], [[1.0]], "mine", {"unit": "words"}, "did you mean 'word'"),
+        (["a"], [[1.0]], "mine", {"seed": "one"}, "seed must be a whole number, not 'one'"),
+        (["a"], [[1.0]], "mine", {"seed": 2**70}, "seed must be a whole number of at most 64 bits"),
+        (["a"], [[1.0]], "mine", {"targets": 1}, "targets needs a list, not 1"),
+        (["a"], [[1.0]], "mine", {"targets": ["good"]}, "What is given of example 0 is of another form"),
+    ],
+)
+def test_what_cannot_be_understood_is_refused(
+    inputs: Any, scores: Any, method: str, known: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        from_scores(inputs, scores, method, **known)
+
+
 def test_what_is_not_known_is_said_and_not_invented() -> None:
     told = from_scores([["a", "film"]], [[1, 2]], "mine")[0]
     assert (told.target, told.target_label, told.model, told.output_space) == (

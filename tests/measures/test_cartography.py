@@ -17,6 +17,12 @@ DYNAMICS = np.stack([1 - GOLD.T, GOLD.T], -1)
 LABELS = np.ones(4, dtype=int)
 
 
+@pytest.mark.parametrize("labels", [[2], [-1], [0.5], ["good"], [None]])
+def test_labels_count_the_classes(labels: list[object]) -> None:
+    with pytest.raises(UserError, match=r"labels from 0 to 1|Labels must be numbers"):
+        cartography([[[0.5, 0.5]]], labels)
+
+
 def test_by_hand() -> None:
     found = cartography(DYNAMICS, LABELS)
     np.testing.assert_allclose(found.confidence, [0.9, 0.5, 0.15, 0.575])

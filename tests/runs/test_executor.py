@@ -16,9 +16,7 @@ from torch import nn
 
 from rashomon.errors import UserError
 from rashomon.progress import progress, show_progress
-from rashomon.registry import Entry
 from rashomon.runs.executor import _perform_in_worker, one_thread, run_tasks
-from rashomon.runs.specifications import from_plain, key
 
 
 def train(seed: int) -> bytes:
@@ -178,14 +176,10 @@ def test_missing_backend_says_what_to_install(
         run_tasks([threads] * 2, backend=backend)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("backend", "module"), [("ray", "ray"), ("dask", "distributed")])
-def test_cluster_backends(backend: str, module: str) -> None:
-    """With tasks from installed packages, for a cluster's workers cannot import this file."""
-    pytest.importorskip(module)
-    tasks: list[Callable[[], object]] = [torch.get_num_threads, partial(key, {"a": 1}), torch.get_num_threads]
-    assert run_tasks(tasks, 2, backend) == [1, key({"a": 1}), 1]  # type: ignore[arg-type]
-    with pytest.raises(UserError, match="must be a table"):
-        run_tasks([partial(from_plain, Entry, 3)] * 2, 2, backend)  # type: ignore[arg-type]
+def test_dask_starts_workers_of_its_own_where_there_are_none() -> None:
+    """Ray does so in test_clusters.py, and keeps them."""
+    pytest.importorskip("distributed")
+    assert run_tasks([torch.get_num_threads], 1, "dask") == [1]
 
 
 INTERRUPTED = """

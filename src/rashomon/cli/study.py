@@ -175,9 +175,10 @@ def _from_file(kind: type[Study], config: Path) -> Study:
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{config} is not valid TOML: {error}.") from None
     subject = values.get("subject", {})
-    if isinstance(subject.get("training"), dict):  # what is not said is as usual, as with --set
+    training = subject.get("training") if isinstance(subject, dict) else None
+    if isinstance(training, dict):  # what is not said is as usual, as with --set
         model = from_plain(ModelSpec, subject.get("model", {}))
-        subject["training"] = to_plain(kind().base_training(model)) | subject["training"]
+        subject["training"] = to_plain(kind().base_training(model)) | training
     return from_plain(kind, values)
 
 

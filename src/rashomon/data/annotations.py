@@ -90,7 +90,7 @@ def _parsed(values: Values, key: str, parse: Callable[[Any], T]) -> T | None:
         return None
     try:
         return parse(json.loads(value) if isinstance(value, str) else value)
-    except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
+    except (TypeError, ValueError, KeyError, AttributeError, OverflowError, RecursionError) as error:
         raise MalformedError(f"{key!r} is not in the layout that this name stands for") from error
 
 

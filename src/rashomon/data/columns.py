@@ -20,6 +20,7 @@ from rashomon.errors import UserError, unknown_name
 
 LABEL = "label"
 MOST_DIGITS = 18  # of a label that is a number; what is longer is a name
+LONGEST_LABEL = 1000  # characters
 _NUMERAL = re.compile(r"[+-]?\d+(\.\d*)?")
 
 
@@ -128,12 +129,12 @@ def _is_number(text: str) -> bool:
 def _labels(
     table: Table, column: str, known: Sequence[str] | None, required: bool
 ) -> tuple[list[int | None], tuple[str, ...]]:
+    names = []
     for line, values in table.rows:
-        if isinstance(values.get(column), list | tuple | set | dict):
-            raise UserError(
-                f"The label ({column!r}) in {table.where(line)} is a list or an object; give a name or a number."
-            )
-    names = [_label_name(values.get(column)) for _, values in table.rows]
+        try:
+            names.append(_label_name(values.get(column)))
+        except MalformedError as problem:
+            raise UserError(f"The label ({column!r}) in {table.where(line)} {problem}.") from problem
     for (line, _), name in zip(table.rows, names, strict=True):
         if name is None and required:
             raise UserError(f"The label ({column!r}) in {table.where(line)} is empty.")
@@ -160,9 +161,17 @@ def _label_name(value: object) -> str | None:
         return None
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, list | tuple | set | dict):
+        raise MalformedError("is a list or an object; give a name or a number")
     if isinstance(value, float) and value.is_integer():
         return str(int(value))  # integers that a gap in their column made floats
-    return str(value).strip() or None
+    try:
+        name = str(value).strip()
+    except ValueError as error:  # Python writes out no integer of more than 4,300 digits
+        raise MalformedError("is a number of too many digits") from error
+    if len(name) > LONGEST_LABEL:
+        raise MalformedError(f"has {len(name):,} characters, which is no name; is it another column?")
+    return name or None
 
 
 def _is_numeral(name: str) -> bool:

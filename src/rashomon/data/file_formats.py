@@ -128,11 +128,14 @@ def _tsv(text: str, source: str) -> Iterator[tuple[int, Values]]:
     """Tab-separated text is written with and without quoting.
 
     Where every line has as many fields as the header, quotes are plain characters (read as quoting, a lone
-    one would swallow the lines up to the next). Otherwise line breaks must be inside of quotes.
+    one would swallow the lines up to the next). Otherwise line breaks must be inside of quotes; and a header in
+    quotes says that all is.
     """
     numbered = enumerate(_LINE_END.split(text), start=1)
     lines = [(number, line.split("\t")) for number, line in numbered if line.strip()]
-    if len({len(fields) for _, fields in lines}) > 1:
+    header = lines[0][1] if lines else []
+    quoted = all(len(field) > 1 and field[0] == field[-1] == '"' for field in header)
+    if quoted or len({len(fields) for _, fields in lines}) > 1:
         return _named(_records(text, "\t"), source)
     return _named(((number, [_unquoted(field) for field in fields]) for number, fields in lines), source)
 
@@ -175,14 +178,13 @@ def _named(records: Iterable[tuple[int, list[str]]], source: str) -> Iterator[tu
 def _read_parquet(path: Path) -> Table:
     try:
         table = pyarrow.parquet.read_table(path)
-    except (pyarrow.ArrowException, OSError) as error:
-        raise UserError(f"{path} cannot be read as Parquet: {error}.") from error
-    if table.num_rows == 0:
-        raise UserError(f"{path} holds no examples.")
-    try:
         rows = tuple(enumerate(table.to_pylist(), start=1))
-    except UnicodeDecodeError:
-        raise UserError(f"{path} holds text that is not UTF-8; write it in that encoding.") from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} holds text that is not UTF-8; write it in that encoding.") from error
+    except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:
+        raise UserError(f"{path} cannot be read as Parquet: {error}.") from error
+    if not rows:
+        raise UserError(f"{path} holds no examples.")
     return Table(str(path), tuple(table.column_names), rows, unit="row")
 
 

@@ -35,6 +35,7 @@ class DatasetStep:
 
 
 Step = TokenStep | DatasetStep
+MOST_DIGITS = 18  # of a count; no text has more words
 
 steps: Registry[Callable[[str, str], Step]] = Registry("preprocessing step", "steps")
 """Makers of steps: each takes the argument after the colon and the whole text of the step."""
@@ -91,7 +92,7 @@ def _no_argument(argument: str, text: str) -> None:
 
 
 def _count(argument: str, text: str) -> int:
-    if not (argument.isdecimal() and int(argument) > 0):
+    if not (argument.isdecimal() and len(argument) <= MOST_DIGITS and int(argument) > 0):
         name = text.partition(":")[0]
         raise UserError(f"The step {name!r} needs a whole number above 0, as in '{name}:200', got {text!r}.")
     return int(argument)

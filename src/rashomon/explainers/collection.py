@@ -238,13 +238,13 @@ class Explanations(Sequence[Explanation]):
             raise UserError(f"There is no explanations file {path}.")
         try:
             file = pq.ParquetFile(path)
-        except (OSError, pa.ArrowException) as error:
+        except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
             raise UserError(f"{path} is no explanations file: it is not Parquet.") from error
         with file:
             metadata = file.schema_arrow.metadata or {}
             if metadata.get(_KIND) != b"explanations":
                 raise UserError(f"{path} is no explanations file: it was not written by Explanations.save.")
-            version = metadata.get(_VERSION, b"").decode()
+            version = metadata.get(_VERSION, b"").decode(errors="replace")
             if version != SCHEMA_VERSION or not file.schema_arrow.equals(_SCHEMA):
                 raise UserError(
                     f"{path} has version {version or 'unknown'} of the explanations format and this is "
@@ -252,7 +252,12 @@ class Explanations(Sequence[Explanation]):
                 )
             try:
                 return cls(_explanations(file.read()))
-            except (OSError, pa.ArrowException) as error:
+            except (
+                OSError,
+                pa.ArrowException,
+                ValueError,
+                TypeError,
+            ) as error:  # or filled by another program
                 raise UserError(f"{path} is damaged; make the file again.") from error
 
     def _repr_html_(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypedDict, TypeVar, Unpack, get_args
+from typing import Any, Literal, TypedDict, TypeVar, Unpack, cast, get_args
 
 import numpy as np
 import torch
@@ -22,6 +22,13 @@ from rashomon.explainers.token_places import placed, word_ids_of
 Aggregation = Literal["sum", "norm", "none"]
 T = TypeVar("T")
 
+_SAME_FOR_ALL: dict[str, tuple[Any, str]] = {
+    "model": (str, "a text"),
+    "configuration": (Mapping, "a dict"),
+    "seed": (int | np.integer | None, "a whole number"),
+    "versions": (Mapping, "a dict"),
+}
+_CHOICES: dict[str, tuple[str, ...]] = {"output_space": get_args(OutputSpace), "unit": get_args(Unit)}
 _SPECIAL = {"[CLS]", "[SEP]", "[PAD]", "<s>", "</s>", "<pad>", "<cls>", "<sep>", "<|endoftext|>"}
 
 
@@ -97,8 +104,10 @@ def from_captum(
         raise unknown_name("aggregation", aggregation, get_args(Aggregation))
     single = len(tokens) > 0 and isinstance(tokens[0], str)
     lists: Sequence[Any] = [tokens] if single else tokens
-    tensors = [attributions] if single else list(attributions)
-    scores = [_aggregated(torch.as_tensor(tensor), aggregation) for tensor in tensors]
+    tensors: Any = [attributions] if single else attributions
+    if not _is_listed(tensors):
+        raise UserError("Attributions are tensors, one for each example.")
+    scores = [_aggregated(tensor, aggregation) for tensor in tensors]
     return _collected(lists, scores, method, known, {"aggregation": aggregation})
 
 
@@ -128,7 +137,12 @@ def from_eraser(
     if scores not in ("soft", "hard"):
         raise unknown_name("kind of rationale", scores, ("soft", "hard"))
     rows = list(_json_lines(Path(path)))
-    read = [_eraser_row(row, where, documents, scores) for where, row in rows]
+    read = []
+    for where, row in rows:
+        try:
+            read.append(_eraser_row(row, where, documents, scores))
+        except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
+            raise UserError(f"{where} is not in ERASER's layout: {error}.") from error
     labels = known.get("labels")
     known.setdefault("example_ids", [str(row["annotation_id"]) for _, row in rows])
     known.setdefault("segments", [segments for _, segments, _ in read])
@@ -139,7 +153,7 @@ def from_eraser(
     if labels is not None and all(isinstance(row.get("classification_scores"), dict) for _, row in rows):
         given = [{str(k): v for k, v in row["classification_scores"].items()} for _, row in rows]
         if all(set(one) == set(labels) for one in given):
-            known.setdefault("probabilities", [[float(one[label]) for label in labels] for one in given])
+            known.setdefault("probabilities", [[one[label] for label in labels] for one in given])
     tokens, values = [row[0] for row in read], [row[2] for row in read]
     return _collected(tokens, values, method, known, {"rationales": scores})
 
@@ -148,20 +162,48 @@ def _collected(
     inputs: Sequence[Any], scores: Sequence[Any], method: str, known: Known, settings: dict[str, Any]
 ) -> Explanations:
     """``settings`` are the parts of the configuration that the way in makes known."""
+    if not isinstance(method, str) or not method.strip():
+        raise UserError(f"A method needs a name, such as 'my-lime', not {method!r}.")
+    if not (_is_listed(inputs) and _is_listed(scores) and len(inputs) == len(scores)):
+        counts = [f"{len(given)}" if _is_listed(given) else "no list of" for given in (inputs, scores)]
+        raise UserError(f"There are {counts[0]} texts and {counts[1]} lists of scores; give one list a text.")
+    _check_known(known, len(inputs))
+    told = []
+    for i in range(len(inputs)):
+        try:
+            told.append(_explanation(i, inputs[i], scores[i], method, known, settings))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise UserError(
+                f"What is given of example {i} is of another form than asked for: {error}."
+            ) from error
+    return Explanations(told)
+
+
+def _check_known(known: Known, n: int) -> None:
     for name, value in known.items():
         if name not in Known.__annotations__:
             raise unknown_name("fact about an explanation", name, Known.__annotations__)
-        if name == "labels" or isinstance(value, str) or not isinstance(value, Sequence):
-            continue
-        if len(value) != len(inputs):
-            raise UserError(f"There are {len(inputs)} examples and {len(value)} entries in {name}.")
-    if isinstance(inputs, str) or len(inputs) != len(scores):
-        raise UserError(
-            f"There are {len(inputs)} texts and {len(scores)} lists of scores; give one list a text."
-        )
-    return Explanations(
-        _explanation(i, inputs[i], scores[i], method, known, settings) for i in range(len(inputs))
-    )
+        if name in _CHOICES:
+            if value not in _CHOICES[name]:
+                raise unknown_name(name.replace("_", " "), str(value), _CHOICES[name])
+        elif name in _SAME_FOR_ALL:
+            kind, words = _SAME_FOR_ALL[name]
+            if not isinstance(value, kind) or isinstance(value, bool):
+                raise UserError(f"{name} must be {words}, not {value!r}.")
+        elif not _is_listed(value):
+            raise UserError(f"{name} needs a list, not {value!r}.")
+        elif name != "labels" and len(cast(Sequence[Any], value)) != n:
+            raise UserError(
+                f"There are {n} examples and {len(cast(Sequence[Any], value))} entries in {name}."
+            )
+    if not -(2**63) <= (known.get("seed") or 0) < 2**63:
+        raise UserError("seed must be a whole number of at most 64 bits.")
+
+
+def _is_listed(given: Any) -> bool:
+    """A list, a tuple, an array, a tensor or a column: counted, and each found by its position."""
+    counted = isinstance(given, Sequence) or (hasattr(given, "__len__") and getattr(given, "ndim", 0) > 0)
+    return counted and not isinstance(given, str | bytes)
 
 
 def _explanation(
@@ -252,8 +294,11 @@ def _class_of(known: Known, i: int) -> tuple[int, str, tuple[float, ...]]:
     return target, _at(known.get("target_labels"), i, named), probabilities
 
 
-def _aggregated(tensor: Tensor, aggregation: Aggregation) -> Floats:
-    tensor = tensor.detach().cpu().double()
+def _aggregated(given: Any, aggregation: Aggregation) -> Floats:
+    try:
+        tensor = torch.as_tensor(given).detach().cpu().double()
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise UserError("Attributions are tensors of numbers, one for each example.") from error
     expected = 1 if aggregation == "none" else 2
     if tensor.ndim != expected:
         wanted = "[tokens]" if expected == 1 else "[tokens, dimensions]"

@@ -86,6 +86,14 @@ class Ragged:
         return self.reduce(np.add, flat)
 
 
+def as_floats(values: ArrayLike, what: str) -> Floats:
+    """An array of numbers from whatever holds them; ``what`` begins the sentence that refuses anything else."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise UserError(f"{what} must be numbers, in rows of equal length.") from error
+
+
 def check_same_rows(*rows: Ragged) -> None:
     """Two methods can only be compared on the same tokens of the same texts."""
     for other in rows[1:]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rashomon.errors import UserError
-from rashomon.measures.base import Floats, Ints
+from rashomon.measures.base import Floats, Ints, as_floats
 
 Closeness = Literal["of-mean", "mean-of"]
 GROUPS = ("easy", "ambiguous", "hard")
@@ -48,11 +48,14 @@ def cartography(
     ``ddof`` is 0 in the original's code and 1 in that of *hard-to-agree*; ``closeness`` is taken of the mean confidence
     (as their code does), or averaged over epochs.
     """
-    p, y = np.asarray(probabilities, dtype=np.float64), np.asarray(labels, dtype=np.int64)
-    if p.ndim != 3 or y.shape != p.shape[1:2]:
+    p, given = as_floats(probabilities, "Probabilities"), as_floats(labels, "Labels")
+    if p.ndim != 3 or given.shape != p.shape[1:2]:
         raise UserError("Cartography needs probabilities [epochs, N, C] and one label for each of N.")
-    if len(p) <= ddof:
-        raise UserError(f"Cartography with ddof {ddof} needs more than {ddof} epochs, not {len(p)}.")
+    if len(p) <= max(ddof, 0):
+        raise UserError(f"Cartography with ddof {ddof} needs more than {max(ddof, 0)} epochs, not {len(p)}.")
+    if not np.isin(given, np.arange(p.shape[2])).all():
+        raise UserError(f"Cartography of {p.shape[2]} classes needs labels from 0 to {p.shape[2] - 1}.")
+    y = given.astype(np.int64)
     gold = p[:, np.arange(len(y)), y]
     right = p.argmax(-1) == y
     lost = (right[:-1] & ~right[1:]).sum(0)

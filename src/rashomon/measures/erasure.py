@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rashomon.errors import UserError
-from rashomon.measures.base import Bools, Floats, Ragged, measure
+from rashomon.measures.base import Bools, Floats, Ragged, as_floats, measure
 from rashomon.measures.ranks import Top, in_top, top_count
 
 ERASER_FRACTIONS = (0.01, 0.05, 0.1, 0.2, 0.5)
 
+PROBABILITIES = "Probabilities before and after erasure"
 NO_PROBABILITY = "a probability that is missing (NaN)"
 
 
@@ -35,7 +36,7 @@ def top_masks(scores: Ragged, fractions: Sequence[Top] = ERASER_FRACTIONS) -> ND
 
 
 def _drop(full: ArrayLike, reduced: ArrayLike) -> Floats:
-    whole, part = np.asarray(full, dtype=np.float64), np.asarray(reduced, dtype=np.float64)
+    whole, part = as_floats(full, PROBABILITIES), as_floats(reduced, PROBABILITIES)
     if part.shape[:1] != whole.shape or whole.ndim != 1 or part.ndim not in (1, 2):
         raise UserError("Erasure needs one full probability per text [N] and reduced ones [N] or [N, K].")
     return np.asarray(whole - part if part.ndim == 1 else whole[:, None] - part)
@@ -43,7 +44,7 @@ def _drop(full: ArrayLike, reduced: ArrayLike) -> Floats:
 
 def aopc(drops: ArrayLike) -> Floats:
     """Area over the perturbation curve: the mean drop over K thresholds, [N, K] to [N]."""
-    values = np.asarray(drops, dtype=np.float64)
+    values = as_floats(drops, "Drops in probability")
     if values.ndim != 2 or values.shape[1] == 0:
         raise UserError(
             "AOPC is a mean over thresholds and needs drops of shape [N, K] with K of at least 1."

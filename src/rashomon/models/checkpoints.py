@@ -96,7 +96,7 @@ def _read(source: str, local: bool, wanted: _Wanted) -> Checkpoint:
     with quiet():
         with reading(source, f"The configuration of {source}"):
             config = AutoConfig.from_pretrained(source, **where)
-        task = wanted.task or _task_of(config)
+            task = wanted.task or _task_of(config)
         with reading(source, f"The tokeniser of {source}"):
             tokenizer = AutoTokenizer.from_pretrained(source, **where)
         with reading(source, f"{source}, as {_HEADS[task][1]},"):

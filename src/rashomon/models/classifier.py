@@ -14,7 +14,6 @@ from typing import Any, cast
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
@@ -174,7 +173,9 @@ class AttentionClassifier(Model):
             vocabulary = Vocabulary.from_json(config["vocabulary"])
             model = cls(spec, vocabulary, config["labels"], config["pair"], seed=0)
             model.load_state_dict(load_file(folder / WEIGHTS))
-        except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError) as error:
+        except UserError as error:
+            raise UserError(f"The model in {folder} cannot be read: {error}") from error
+        except Exception as error:  # whatever is made of damaged files
             raise UserError(f"The model in {folder} cannot be read: {error}.") from error
         return model.eval()
 

@@ -7,9 +7,9 @@ token out equals masking it. What does not hold is left out of ``capabilities``.
 
 from __future__ import annotations
 
-import json
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -19,6 +19,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from rashomon.data.batches import Batch, Encoding
 from rashomon.data.example import Example
+from rashomon.errors import UserError
 from rashomon.models.base import Model, Output
 from rashomon.models.checkpoints import load_checkpoint, quiet
 from rashomon.models.network_calls import NetworkCaller
@@ -28,8 +29,9 @@ from rashomon.models.row_groups import by_length, is_whole
 from rashomon.models.subwords import SubwordReader
 from rashomon.models.tasks import CLASSIFICATION, OUTSIDE, SPAN, passage_of
 from rashomon.models.uniform_attention import UNIFORM
-from rashomon.runs.files import write_json
+from rashomon.runs.files import read_json, write_json
 from rashomon.runs.folders import write_folder
+from rashomon.runs.specifications import from_plain
 
 SETTINGS = "rashomon.json"  # beside the checkpoint's own files
 
@@ -57,6 +59,11 @@ class HuggingFaceModel(Model):
         masks = (tokenizer.mask_token_id, tokenizer.unk_token_id, tokenizer.pad_token_id)
         self.mask_id = next(int(token) for token in masks if token is not None)
         self.max_length = min(max_length, tokenizer.model_max_length, self.traits.places)
+        marks = tokenizer.num_special_tokens_to_add(pair=False)
+        if self.max_length <= marks:
+            raise UserError(
+                f"A max_length of {self.max_length} leaves no room for words beside {marks} special tokens."
+            )
         self._fused = bool(getattr(network, "_supports_sdpa", False))
 
     @abstractmethod
@@ -247,9 +254,24 @@ def load_huggingface(source: str | Path) -> HuggingFaceModel:
     return kind(checkpoint.network, checkpoint.tokenizer, **_stored(source)).eval()
 
 
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """What is kept beside a checkpoint: arguments of the constructor."""
+
+    max_length: int | None = None
+    uniform: bool | None = None
+    labels: tuple[str, ...] | None = None
+
+
 def _stored(source: str | Path) -> dict[str, Any]:
-    settings = Path(source) / SETTINGS
-    return json.loads(settings.read_text(encoding="utf-8")) if settings.is_file() else {}
+    path = Path(source) / SETTINGS
+    if not path.is_file():
+        return {}
+    try:
+        kept = from_plain(_Settings, read_json(path))
+    except (OSError, ValueError, RecursionError, UserError) as error:
+        raise UserError(f"{path} cannot be read: {error}") from error
+    return {name: value for name, value in asdict(kept).items() if value is not None}
 
 
 def _labels(network: PreTrainedModel, regression: bool) -> tuple[str, ...]:

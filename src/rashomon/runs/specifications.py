@@ -13,6 +13,7 @@ import hashlib
 import inspect
 import json
 import math
+import sys
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -157,7 +158,7 @@ def _build_scalar(annotation: Any, data: Plain, where: str) -> Any:
     accepted = (int, float) if annotation is float else (annotation,)
     if not isinstance(data, accepted) or (isinstance(data, bool) and annotation is not bool):
         raise _wrong(where, _WORDS[annotation], data)
-    if annotation is float and not math.isfinite(data):
+    if annotation is float and not abs(data) <= sys.float_info.max:  # nor may an integer be too large for one
         raise _wrong(where, "a finite number", data)
     return annotation(data)
 
