@@ -217,7 +217,8 @@ def test_a_cut_emoji_does_not_end_a_training(rashomon: Command, tmp_path: Path) 
     (tmp_path / "cut.jsonl").write_text("\n".join(lines), encoding="utf-8")
     quick = ("--epochs", 1, "--hidden", 8, "--embedding-dim", 8)
     said = rashomon("train", "--data", "cut.jsonl", *quick, "--quiet")
-    assert said.code == 0, said
+    assert said.code == 2
+    assert "in line 3 of digits.csv has 5,002 characters, which is too long for a name.\n" in said.err
 
 
 @pytest.mark.parametrize("name", ["owner/name", "./folder", "~/folder"])
@@ -277,18 +278,20 @@ def test_endings_of_file_names_may_be_in_capitals(rashomon: Command, reviews: Pa
     assert (said.code, "40" in said.out) == (0, True), said
 
 
-def test_a_label_of_thousands_of_digits_is_a_name(rashomon: Command, tmp_path: Path) -> None:
+def test_a_label_of_thousands_of_digits_is_no_label(rashomon: Command, tmp_path: Path) -> None:
     lines = [f"a text {n},{'1' * 5000 + '.0' if n % 2 else 2}" for n in range(20)]
     (tmp_path / "digits.csv").write_text("\n".join(["text,label", *lines]), encoding="utf-8")
     said = rashomon("train", "--data", "digits.csv", *QUICK.split(), "--quiet")
-    assert said.code == 0, said
+    assert said.code == 2
+    assert "in line 3 of digits.csv has 5,002 characters, which is too long for a name.\n" in said.err
 
 
 def test_texts_cannot_steer_the_terminal(rashomon: Command, tmp_path: Path) -> None:
     evil = "\x1b[2J\x1b]0;owned\x07 a fine\x9b31m day"
     (tmp_path / "evil.csv").write_text(f"text,label\n{evil},\x1b[31mred\na grey day,0\n", encoding="utf-8")
     said = rashomon("data", "show", "--data", "evil.csv")
-    assert said.code == 0, said
+    assert said.code == 2
+    assert "in line 3 of digits.csv has 5,002 characters, which is too long for a name.\n" in said.err
     assert "\\x1b[2J\\x1b]0;owned\\x07 a fine\\x9b31m day" in said.out
     assert not set(said.out) & {"\x1b", "\x07", "\x9b"}
 

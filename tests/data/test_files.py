@@ -220,7 +220,7 @@ GOOD = {"text": "good", "label": 1}
         (
             [{"text": "x", "label": ["a"]}],
             None,
-            "The label \\('label'\\) in line 1 of .* holds several values",
+            "The label \\('label'\\) in line 1 of .* is a list or an object",
         ),
         (
             [GOOD, {"text": "x", "label": "long " * 999}],

@@ -170,7 +170,7 @@ def _label_name(value: object) -> str | None:
     except ValueError as error:  # Python writes out no integer of more than 4,300 digits
         raise MalformedError("is a number of too many digits") from error
     if len(name) > LONGEST_LABEL:
-        raise MalformedError(f"has {len(name):,} characters, which is no name; is it another column?")
+        raise MalformedError(f"has {len(name):,} characters, which is too long for a name")
     return name or None
 
 
