@@ -225,7 +225,7 @@ GOOD = {"text": "good", "label": 1}
         (
             [GOOD, {"text": "x", "label": "long " * 999}],
             None,
-            "line 2 of .* has 4,994 characters, which is no name",
+            "line 2 of .* has 4,994 characters, which is too long for a name",
         ),
         (
             [{"text": "4", "label": 1}, {"text": "-5.0", "label": 0}],
