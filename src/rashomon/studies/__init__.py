@@ -18,6 +18,7 @@ from rashomon.studies.performance import Performance
 from rashomon.studies.permutation import Permutation
 from rashomon.studies.recovery import Recovery
 from rashomon.studies.seed_variance import SeedVariance
+from rashomon.studies.simulation import Simulation
 
 __all__ = [
     "AdversarySweep",
@@ -39,6 +40,7 @@ __all__ = [
     "Recovery",
     "Search",
     "SeedVariance",
+    "Simulation",
     "Study",
     "Subject",
     "studies",
