@@ -40,6 +40,7 @@ class AuditSettings:
     instances: int = 100
     split: str = "test"
     without: tuple[str, ...] = ()  # studies to leave out
+    also: tuple[str, ...] = ()  # studies that take long and are left out unless they are named here
     explanations: str | None = None  # a file of explanations by further methods, which take part
 
     @property
@@ -117,7 +118,8 @@ def check_names(settings: AuditSettings) -> None:
 
 def _all_studies(settings: AuditSettings) -> list[Study]:
     """Every registered study that is part of an audit, as it is run there."""
-    found = (kind.for_audit(settings.asked) for kind in in_order())
+    asked = (kind for kind in in_order() if not kind.on_request or kind.name in settings.also)
+    found = (kind.for_audit(settings.asked) for kind in asked)
     return [study for study in found if study is not None]
 
 

@@ -23,7 +23,7 @@ _BETWEEN = re.compile(r",(?![^\[]*\])")  # commas, except those inside brackets
 
 def make_by_name(registry: Registry[type[T]], text: str, **settings: Any) -> T:
     """The thing that ``text`` names, with the settings behind its name and those given here."""
-    name, asked = _apart(text)
+    name, asked = name_and_settings(text)
     kind = registry.get(name)
     known = settings_of(kind)
     unknown = sorted({*asked, *settings} - {*known})
@@ -49,7 +49,7 @@ def written(name: str, value: object) -> str:
     return f"{name}={value if isinstance(value, str) else json.dumps(to_plain(value))}"
 
 
-def _apart(text: str) -> tuple[str, dict[str, Any]]:
+def name_and_settings(text: str) -> tuple[str, dict[str, Any]]:
     """A name and the settings written behind it in parentheses."""
     name, opened, rest = text.strip().partition("(")
     if not opened:

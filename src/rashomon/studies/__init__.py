@@ -22,6 +22,7 @@ from rashomon.studies.permutation import Permutation
 from rashomon.studies.recovery import Recovery
 from rashomon.studies.regularised_agreement import RegularisedAgreement
 from rashomon.studies.seed_variance import SeedVariance
+from rashomon.studies.simulation import Simulation
 
 __all__ = [
     "AdversarySweep",
@@ -47,6 +48,7 @@ __all__ = [
     "RegularisedAgreement",
     "Search",
     "SeedVariance",
+    "Simulation",
     "Study",
     "Subject",
     "studies",

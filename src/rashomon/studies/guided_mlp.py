@@ -35,14 +35,13 @@ from rashomon.measures.intervals import ENOUGH
 from rashomon.measures.significance import PairedDifference, compare_variants, holm_bonferroni
 from rashomon.models.base import Model
 from rashomon.models.build import build_model, is_pretrained
-from rashomon.models.evaluator import predict, rows_of
+from rashomon.models.evaluator import rows_of
 from rashomon.models.model_spec import ModelSpec
-from rashomon.models.tasks import LABEL
-from rashomon.runs.files import read_parquet, read_tensors, write_parquet, write_tensors
+from rashomon.runs.files import read_parquet, read_tensors, write_tensors
 from rashomon.runs.specifications import Plain
 from rashomon.studies.base import ON_TRIAL, AttentionStudy, Finding, studies
 from rashomon.training.adversarial import ModelConsistentAdversary, Reading, outputs_of
-from rashomon.training.callbacks import Callback, Listener, RowsOf, callbacks
+from rashomon.training.callbacks import CORRECT, CorrectAnswers
 from rashomon.training.run import SPLITS, DatasetRows, NewModel, TrainingRun, read_history
 from rashomon.training.settings import TrainingSpec
 from rashomon.wording import with_interval
@@ -146,7 +145,7 @@ class GuidedMlp(AttentionStudy):
         for (guide, seed), folder in zip(guides, folders, strict=True):
             _, scores = read_history(folder)
             seeds.append({"guide": guide, "seed": seed, **scores["test"]})
-            correct.append(read_parquet(folder / "correct.parquet").assign(guide=guide, seed=seed))
+            correct.append(read_parquet(folder / CORRECT).assign(guide=guide, seed=seed))
         by_seed = pd.DataFrame(seeds)
         instances = pd.concat(correct, ignore_index=True)
         comparison = _compare(instances)
@@ -249,30 +248,6 @@ class GuidedRows:
 
     def splits(self) -> Sequence[str]:
         return SPLITS
-
-
-@callbacks.register("correct-answers")
-@dataclass(frozen=True)
-class CorrectAnswers(Callback):
-    """Which test texts the model classifies correctly in the end."""
-
-    name: ClassVar[str] = "correct-answers"
-
-    def listen(self, rows: RowsOf, folder: Path) -> Listener:
-        return _KeepCorrect(rows)
-
-
-@dataclass
-class _KeepCorrect(Listener):
-    rows: RowsOf
-
-    def on_end(self, model: Model, folder: Path) -> None:
-        test = self.rows("test")
-        assert test.source is not None
-        correct = predict(model, test).classes == test.whole.extras[LABEL].cpu().numpy()
-        ids = [example.id for example, _ in test.source]
-        table = pd.DataFrame({"example": ids, "correct": correct.astype(float)})
-        write_parquet(folder / "correct.parquet", table)
 
 
 def _summary(seeds: pd.DataFrame) -> pd.DataFrame:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -23,11 +24,12 @@ from rashomon.models.tasks import LABEL
 from rashomon.progress import Advance
 from rashomon.registry import Registry
 from rashomon.runs.by_name import make_by_name
-from rashomon.runs.files import read_tensors, write_tensors
+from rashomon.runs.files import read_tensors, write_parquet, write_tensors
 from rashomon.runs.specifications import to_plain
 
 EpochRecord = Mapping[str, float]
 RowsOf = Callable[[str], Rows]  # the rows of a split
+CORRECT = "correct.parquet"
 
 
 class Listener:
@@ -148,3 +150,27 @@ class _SaveEpochs(Listener):
 def epoch_folder(folder: Path, epoch: int) -> Path:
     """Where the model of an epoch lies in a run that kept them."""
     return folder / "epochs" / str(epoch)
+
+
+@callbacks.register("correct-answers")
+@dataclass(frozen=True)
+class CorrectAnswers(Callback):
+    """Which test texts the model classifies correctly in the end."""
+
+    name: ClassVar[str] = "correct-answers"
+
+    def listen(self, rows: RowsOf, folder: Path) -> Listener:
+        return _KeepCorrect(rows)
+
+
+@dataclass
+class _KeepCorrect(Listener):
+    rows: RowsOf
+
+    def on_end(self, model: Model, folder: Path) -> None:
+        test = self.rows("test")
+        assert test.source is not None
+        correct = predict(model, test).classes == test.whole.extras[LABEL].cpu().numpy()
+        ids = [example.id for example, _ in test.source]
+        table = pd.DataFrame({"example": ids, "correct": correct.astype(float)})
+        write_parquet(folder / CORRECT, table)

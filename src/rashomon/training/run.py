@@ -104,6 +104,7 @@ class TrainingRun:
     objective: Objective = field(default_factory=CrossEntropy)
     callbacks: tuple[Callback, ...] = ()
     title: str = "a model"  # for the progress bar
+    keeps_weights: bool = True  # false: what callbacks keep is all that anyone wants of it
 
     def key(self) -> dict[str, Plain]:
         return {
@@ -118,7 +119,8 @@ class TrainingRun:
     def make(self, folder: Path) -> None:
         """Train into ``folder``, going on from the checkpoint that a killed attempt left there."""
         trained = self.train(folder)
-        trained.model.save(folder / MODEL)
+        if self.keeps_weights:
+            trained.model.save(folder / MODEL)
         history = {"records": trained.history.records, "best": trained.history.best}
         write_json(folder / HISTORY, {**history, "scores": trained.scores})
         (folder / CHECKPOINT).unlink(missing_ok=True)

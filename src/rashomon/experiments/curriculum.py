@@ -1,0 +1,125 @@
+"""Which lessons does a teacher give? Every explanation that was asked for, of the largest training set, made once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import pandas as pd
+
+from rashomon.data import Example
+from rashomon.experiments.context import Context
+from rashomon.experiments.lessons import (
+    CONTROLS,
+    HUMAN,
+    NONE,
+    RANDOM,
+    Course,
+    Marks,
+    all_scores,
+    bits_a_text,
+    human_words,
+    random_words,
+    taught_by_model,
+    taught_by_people,
+    top_words,
+    trivial_words,
+)
+from rashomon.experiments.students import Lesson
+from rashomon.experiments.subject import Subject
+from rashomon.experiments.testimony import Testimony, answerable, background
+from rashomon.explainers import Explanations
+from rashomon.training.learning_from_marks import AttentionRegularisation
+
+ALL_SCORES = ", all scores"  # behind a method's name: its scores are shown as they are
+
+
+@dataclass(frozen=True)
+class Curriculum:
+    """What is to be taught, and by whom."""
+
+    subject: Subject  # one seed
+    teacher: Literal["model", "people"]
+    split: str
+    counts: Mapping[str, int]  # of texts by split
+    shown: tuple[str, ...]
+    full: tuple[str, ...] = ()
+    percents: tuple[float, ...] = (10.0,)
+    noise: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Taught:
+    """A course with its lessons; where a model taught, what it said of the training texts."""
+
+    course: Course
+    lessons: tuple[Lesson, ...]
+    testimony: Testimony | None
+    notes: tuple[str, ...]
+
+    def costs(self) -> pd.DataFrame:
+        """What each lesson costs: seconds of computing, marks and bits for each text."""
+        rows = [
+            {
+                "explanation": lesson.explanation,
+                "percent": lesson.percent,
+                "seconds": lesson.seconds,
+                "marks": lesson.marks.a_text(),
+                "bits": float("nan")
+                if lesson.marks.graded
+                else bits_a_text(lesson.marks, self.course.originals),
+            }
+            for lesson in self.lessons
+            if lesson.marks is not None and lesson.dropped == 0
+        ]
+        return pd.DataFrame(rows, columns=["explanation", "percent", "seconds", "marks", "bits"])
+
+
+def teach(context: Context, asked: Curriculum) -> Taught:
+    """Ask the teacher for its labels and explanations, and mark the texts."""
+    seed = asked.subject.seeds[0]
+    data = context.data_of(asked.subject)
+    testimony, notes = None, list(data.notes)
+    if asked.teacher == "people":
+        course = taught_by_people(data, asked.counts, seed)
+    else:
+        model = context.models(asked.subject)[0].model
+        course = taught_by_model(context, model, data[asked.split], asked.counts, seed)
+        methods = [name for name in (*asked.shown, *asked.full) if name not in (*CONTROLS, HUMAN)]
+        known, left_out = answerable(methods, model)
+        notes += left_out
+        texts = course.originals
+        told = context.explanations(model, texts, known, seed=seed, background=background(data, seed))
+        testimony = Testimony(seed, model, texts, told)
+    return Taught(course, tuple(_lessons(asked, course, testimony)), testimony, tuple(notes))
+
+
+def _lessons(asked: Curriculum, course: Course, testimony: Testimony | None) -> list[Lesson]:
+    lessons: list[Lesson] = []
+    seed = asked.subject.seeds[0]
+    told = Explanations() if testimony is None else testimony.explanations
+    for name in (name for name in asked.shown if name in CONTROLS):
+        if name == NONE:
+            lessons.append(Lesson(NONE))
+            continue
+        lessons += [
+            Lesson(name, _control(name, course.data["train"], share / 100, seed), share)
+            for share in asked.percents
+        ]
+    for method in told.methods:
+        own, seconds = told.by_method(method), told.seconds.get(method, float("nan"))
+        lessons += [
+            Lesson(method, top_words(own, method, share / 100), share, seconds=seconds)
+            for share in asked.percents
+        ]
+        if method in asked.full:
+            marks = all_scores(own, method)
+            ways = (AttentionRegularisation.name,)
+            lessons.append(Lesson(method + ALL_SCORES, marks, seconds=seconds, ways=ways))
+    dropped = dict.fromkeys((*([0.0] if HUMAN in asked.shown else []), *asked.noise))
+    return [*lessons, *(Lesson(HUMAN, human_words(course.originals, p, seed), dropped=p) for p in dropped)]
+
+
+def _control(name: str, examples: tuple[Example, ...], share: float, seed: int) -> Marks:
+    return random_words(examples, share, seed) if name == RANDOM else trivial_words(examples, share)

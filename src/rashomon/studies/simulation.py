@@ -1,0 +1,283 @@
+"""What is an explanation worth? As much as it helps a student to say what its teacher would say.
+
+Students are trained on texts with the teacher's labels, some of them also on the words that an explanation marks, and
+are then tried on texts of which they see no explanation (paper *teacher-student*). An explanation that says something
+about the teacher makes them agree with it more often than labels alone; random marks, and marks that merely give the
+label away, do not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import pandas as pd
+
+from rashomon.data import Dataset
+from rashomon.data.rationales import has_rationale
+from rashomon.errors import UserError, unknown_name
+from rashomon.experiments.cautions import cautions_of
+from rashomon.experiments.cheap_measures import cheap_measures, of_texts
+from rashomon.experiments.context import Context
+from rashomon.experiments.curriculum import Curriculum, Taught, teach
+from rashomon.experiments.judging import LEVEL, Rating
+from rashomon.experiments.lessons import CONTROLS, HUMAN, NONE, RANDOM, TRIVIAL
+from rashomon.experiments.simulation_figures import figures_of
+from rashomon.experiments.simulation_tables import (
+    accuracy_table,
+    gains_table,
+    noise_table,
+    price_table,
+    rank_agreement,
+    rank_correlations,
+    rank_table,
+    ranks_by_seed,
+)
+from rashomon.experiments.students import STRATEGIES, Cell, Student, train_students
+from rashomon.experiments.subject import Subject
+from rashomon.experiments.testimony import Ask
+from rashomon.explainers import make_explainer
+from rashomon.measures.intervals import ENOUGH
+from rashomon.models.base import Model
+from rashomon.models.tasks import CLASSIFICATION
+from rashomon.studies.base import Finding, Judgement, Study, studies
+from rashomon.training.settings import TrainingSpec
+from rashomon.wording import p_value, percent, with_interval
+
+METHODS = (
+    "attention",
+    "integrated-gradients",
+    "layer-conductance",
+    "lime",
+    "gradient-norm",
+    "gradient-x-input",
+    "deeplift",
+)
+ASPECT = "worth"
+AUDITED = "bilstm-attention(hidden=64, embedding_dim=64, epochs=10, patience=3)"  # an audit's student
+
+
+@studies.register("simulation")
+@dataclass(frozen=True)
+class Simulation(Study):
+    """How much better do students simulate the model when they are shown its explanations?"""
+
+    name: ClassVar[str] = "simulation"
+    question: ClassVar[str] = "How much do explanations help a student to simulate the model?"
+    title: ClassVar[str] = "What is it worth?"
+    order: ClassVar[int] = 130
+    on_request: ClassVar[bool] = True
+
+    explanations: tuple[str, ...] = (*CONTROLS, *METHODS)  # none, random, trivial, human, and methods
+    students: tuple[str, ...] = ("bilstm-attention",)  # also bilstm (no attention), mlp, minilm, any model
+    learning: tuple[str, ...] = tuple(STRATEGIES)  # how students use marks
+    sizes: tuple[int, ...] = (150, 300)  # how many texts they learn by; smaller sets are parts of larger ones
+    seeds: tuple[int, ...] = (0, 1, 2)  # of the students
+    percents: tuple[float, ...] = (10.0,)  # how many of 100 words an explanation marks
+    noise: tuple[float, ...] = ()  # people's marks are dropped with these probabilities, too
+    full: tuple[str, ...] = ()  # methods whose scores are also shown as they are, not as marks
+    weights: tuple[float, ...] = (0.2, 1.0, 5.0)  # of the marks in the loss; one is chosen on dev
+    teacher: Literal["model", "people"] = "model"  # whose labels: the subject's predictions, or the data's
+    split: str = "test"  # of which texts a model teaches
+    dev_texts: int = 500  # at most so many texts choose epoch and weight
+    test_texts: int = 1000  # and so many try the students
+    instances: int = 100  # texts for the measures that need no student; 0: none of these
+    training: TrainingSpec | None = None  # how students are trained; None: what suits each
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for explanation in (*self.explanations, *self.full):
+            if explanation not in (*CONTROLS, HUMAN):
+                make_explainer(explanation)
+        for learning in self.learning:
+            if learning not in STRATEGIES:
+                raise unknown_name("way to learn from marks", learning, STRATEGIES)
+        for student in self.students:
+            Student.of(student, self.training)
+        for what, given in (
+            ("explanation", self.explanations),
+            ("student", self.students),
+            ("size", self.sizes),
+        ):
+            if not given:
+                raise UserError(f"A simulation needs at least one {what}.")
+        if not (self.learning and self.seeds and self.weights):
+            raise UserError("A simulation needs at least one way to learn, one seed and one weight.")
+        if min(self.sizes) < 1 or min(self.weights) <= 0:
+            raise UserError("Training sets have at least one text, and weights are above 0.")
+        if not all(0 < share < 100 for share in self.percents) or not all(0 <= p <= 1 for p in self.noise):
+            raise UserError("Percents lie between 0 and 100, and the probabilities of noise from 0 to 1.")
+
+    @classmethod
+    def for_audit(cls, asked: Ask) -> Study | None:
+        """One small student, one way to learn, and as many texts as are explained anyway, three times."""
+        shown = (NONE, RANDOM, TRIVIAL, *asked.methods)
+        size = 3 * asked.instances
+        how = {"learning": ("attention-regularisation",), "weights": (1.0,), "instances": asked.instances}
+        return cls(asked.subject, shown, (AUDITED,), sizes=(size,), split=asked.split, **how)  # type: ignore[arg-type]
+
+    def fits(self, model: Model, data: Dataset) -> str | None:
+        if model.task is not CLASSIFICATION or "classes" not in model.capabilities:
+            return "Students learn to choose a class, and this model does not choose between classes."
+        texts = data["train" if self.teacher == "people" else self.split]
+        if (HUMAN in self.explanations or self.noise) and not any(map(has_rationale, texts)):
+            return f"Nobody marked words in the texts of {data.name}."
+        if self.teacher == "model" and len(texts) < max(self.sizes) + 40:
+            return (
+                f"Students would learn by {max(self.sizes):,} texts and be tried on others, and the {self.split} split "
+                f"of {data.name} has {len(texts):,}."
+            )
+        return None
+
+    def needed_models(self) -> tuple[Subject, ...]:
+        return () if self.teacher == "people" else (replace(self.subject, seeds=self.subject.seeds[:1]),)
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The explanations that a teacher is asked for."""
+        asked = (*self.explanations, *self.full)
+        return tuple(dict.fromkeys(name for name in asked if name not in (*CONTROLS, HUMAN)))
+
+    def run(self, context: Context) -> Finding:
+        self.check_fit(context)
+        taught = teach(context, self._curriculum())
+        cells, notes = self._cells(taught)
+        simulated = train_students(context, cells, self.weights, self.seeds)
+        instances = simulated.instances
+        measures = self._measures(context, taught)
+        ranks = ranks_by_seed(instances)
+        correlations = rank_correlations(ranks, measures)
+        gains = gains_table(instances)
+        tables = {
+            "summary": accuracy_table(instances, simulated.chosen),
+            "gains": gains,
+            "ranks": rank_table(ranks),
+            "rank-agreement": rank_agreement(correlations),
+            "rank-correlations": correlations,
+            "price": price_table(gains, taught.costs(), self.sizes),
+            "noise": noise_table(instances),
+            "measures": measures,
+            "students": simulated.chosen,
+            "instances": instances,
+        }
+        kept = {name: table for name, table in tables.items() if len(table)}
+        return self.finding(
+            _verdict(gains, len(self.seeds)),
+            kept,
+            figures=figures_of(kept, ranks),
+            warnings=(*taught.notes, *notes, *self._limits(simulated.chosen)),
+            cautions=() if taught.testimony is None else cautions_of(taught.testimony.explanations),
+            judgements=judgements(gains),
+        )
+
+    def _curriculum(self) -> Curriculum:
+        return Curriculum(
+            subject=replace(self.subject, seeds=self.subject.seeds[:1]),
+            teacher=self.teacher,
+            split=self.split,
+            counts={"train": max(self.sizes), "dev": self.dev_texts, "test": self.test_texts},
+            shown=tuple(dict.fromkeys((NONE, *self.explanations))),
+            full=self.full,
+            percents=self.percents,
+            noise=self.noise,
+        )
+
+    def _cells(self, taught: Taught) -> tuple[list[Cell], list[str]]:
+        """Every student with every lesson in every way it can be learned, and a word for each way it cannot."""
+        data = {size: taught.course.of_size(size) for size in self.sizes}
+        cells, notes = [], []
+        for student in (Student.of(name, self.training) for name in self.students):
+            ways = list(self.learning)
+            if "attention-regularisation" in ways and not student.can_be_pulled(data[min(self.sizes)]):
+                ways.remove("attention-regularisation")
+                notes.append(
+                    f"The attention of {student.name} cannot be pulled at, so it learns in other ways alone."
+                )
+            for lesson in taught.lessons:
+                for size, of_size in data.items():
+                    known = [NONE] if lesson.marks is None else [w for w in ways if w in lesson.ways]
+                    cells += [Cell(student, way, lesson, of_size, size) for way in known]
+        return cells, notes
+
+    def _measures(self, context: Context, taught: Taught) -> pd.DataFrame:
+        nothing = pd.DataFrame(columns=["measure", "explanation", "n", "mean", "rank"])
+        told = taught.testimony
+        if told is None or self.instances < 1:
+            return nothing
+        assert told.model is not None
+        texts = taught.course.originals[: self.instances]
+        some = of_texts(told, texts)
+        controls = [name for name in (RANDOM, TRIVIAL) if name in self.explanations]
+        if controls:
+            some = replace(
+                some, explanations=some.explanations + context.explanations(told.model, texts, controls)
+            )
+        return cheap_measures(some, self.percents[0] / 100)
+
+    def _limits(self, chosen: pd.DataFrame) -> list[str]:
+        """What the figures do not say."""
+        last = chosen["epoch"] == chosen["student"].map(
+            lambda name: Student.of(name, self.training).training.epochs
+        )
+        cut = f"{percent(float(last.mean()))} of the students were at their best in their last epoch: longer training"
+        said = [f"{cut} may change the figures."] if last.mean() > 0.25 else []
+        if len(self.seeds) < ENOUGH:
+            said.append(f"Under {ENOUGH} seeds the luck of a training cannot be told from an effect.")
+        return said
+
+
+def judgements(gains: pd.DataFrame) -> tuple[Judgement, ...]:
+    """Whether a method helps students, by the test over seeds and texts."""
+    judged = []
+    for row in _records(gains):
+        if row["explanation"] in (*CONTROLS, HUMAN) or not row["percent"]:
+            continue
+        rating, words = _ruling(row)
+        number = f"{_points(row)} points of simulation accuracy"
+        judged.append(Judgement(str(row["explanation"]), ASPECT, rating, words, number))
+    return tuple({judgement.method: judgement for judgement in reversed(judged)}.values())[::-1]
+
+
+def _ruling(row: dict[str, Any]) -> tuple[Rating, str]:
+    if row["seeds"] < ENOUGH or row["p_holm"] != row["p_holm"]:
+        return "unknown", "was tried with too few students to tell what it is worth to them"
+    if row["p_holm"] >= LEVEL:
+        return "unknown", "was not shown to help students to simulate the model"
+    if row["difference"] > 0:
+        return "good", "helps students to simulate the model"
+    return "poor", "makes students simulate the model worse"
+
+
+def _verdict(gains: pd.DataFrame, seeds: int) -> str:
+    rows = _records(gains.sort_values("difference", ascending=False))
+    if not rows:
+        return "Nothing was compared with labels alone."
+    everywhere = max(row["places"] for row in rows)  # what few students saw is not set against the others
+    best = next(row for row in rows if row["places"] == everywhere)
+    figures = f"the most is gained with {_called(best)}: {_points(best)} points over labels alone"
+    if seeds < ENOUGH:
+        return f"Under {ENOUGH} seeds nobody can tell luck from help; {figures}."
+    figures += f" ({p_value(best['p_holm'])})"
+    helping = [row for row in rows if row["p_holm"] < LEVEL and row["difference"] > 0]
+    if not helping:
+        return f"No explanation was shown to help students to simulate the teacher; {figures}."
+    names = ", ".join(_called(row) for row in helping)
+    said = f"{len(helping)} of {len(rows)} explanations help students to simulate the teacher ({names}); {figures}."
+    if not {RANDOM, TRIVIAL}.isdisjoint(row["explanation"] for row in helping):
+        said += " Marks that say nothing help, too, so part of the gain is not what the explanations say."
+    return said
+
+
+def _called(row: dict[str, Any]) -> str:
+    return f"{row['explanation']} ({row['percent']:g} %)" if row["percent"] else str(row["explanation"])
+
+
+def _points(row: dict[str, Any]) -> str:
+    ends = {"mean": row["difference"], "low": row["difference_low"], "high": row["difference_high"]}
+    return with_interval(
+        {name: 100 * value for name, value in ends.items()} | {"interval": row["interval"]}, 1
+    )
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    return [{str(key): value for key, value in row.items()} for row in table.to_dict("records")]
