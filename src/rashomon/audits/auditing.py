@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from rashomon.audits.record import Audit, ReportContent
@@ -16,7 +17,7 @@ from rashomon.data import Dataset, Example, words_of
 from rashomon.data.rationales import marks_of
 from rashomon.errors import DoesNotFit, UserError, cautions, unknown_name
 from rashomon.experiments.abilities import able_model
-from rashomon.experiments.context import Context
+from rashomon.experiments.context import Context, Work
 from rashomon.experiments.regularised import dynamics_of
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.testimony import METHODS, Ask, answerable, background, draw, heard_elsewhere
@@ -162,26 +163,29 @@ def _findings(
 ) -> list[Finding]:
     """First what takes long, each kind of it side by side, then the studies, which find it done. One bar for all."""
     with progress("auditing", sum(SHARES)) as advance:
+        models = _needed_models(subject, plan)
         with part_of(advance, SHARES[0]):
-            _train_together(context, subject, plan)
+            context.train_all([needed for needed in models if needed.model == subject.model])
         with part_of(advance, SHARES[1]):
-            _work_together(context, plan)
+            others = [needed for needed in models if needed.model != subject.model]
+            _work_together(context, plan, context.training_work(others))
         with part_of(advance, SHARES[2]):
             return _carry_out(context, plan, warnings)
 
 
-def _train_together(context: Context, subject: Subject, plan: Sequence[Study]) -> None:
-    """All models that the studies will ask for, side by side rather than one study after the other."""
+def _needed_models(subject: Subject, plan: Sequence[Study]) -> list[Subject]:
+    """All that the studies will ask for and that has to be trained, the audited model first."""
     needed = [subject, *(needed for study in plan for needed in study.needed_models())]
-    context.train_all([each for each in needed if each.checkpoint is None])
+    return [each for each in needed if each.checkpoint is None]
 
 
-def _work_together(context: Context, plan: Sequence[Study]) -> None:
-    """Explanations, adversaries and searches of all studies, side by side as well."""
-    with progress("auditing", 0):
-        context.side_by_side(
-            [work for study in plan for work in study.needed_work(context)], "explaining and trying"
-        )
+def _work_together(context: Context, plan: Sequence[Study], trainings: Sequence[Work]) -> None:
+    """Models of another kind, explanations, adversaries and searches of all studies, side by side as well."""
+    needed = list(trainings)
+    for study in plan:
+        with suppress(DoesNotFit):  # the study says so itself when its turn comes
+            needed += study.needed_work(context)
+    context.side_by_side(needed, "explanations and adversaries")
 
 
 def _carry_out(context: Context, plan: Sequence[Study], warnings: list[str]) -> list[Finding]:

@@ -141,6 +141,11 @@ class Context:
         """Where the models of several subjects are kept, seed by seed; the missing are trained side by side."""
         return self.train_runs([run for subject in subjects for run in self._runs(subject)])
 
+    def training_work(self, subjects: Sequence[Subject]) -> list[Work]:
+        """What ``train_all`` would have to do, for those who have other work to do beside it."""
+        runs = [run for subject in subjects for run in self._runs(subject)]
+        return self.missing([run.key() for run in runs], "models", [run.make for run in runs])
+
     def train_runs(self, runs: Sequence[TrainingRun], kind: str = "models") -> list[Path]:
         """Where finished trainings are kept; the missing are done side by side."""
         return self.make([run.key() for run in runs], kind, [run.make for run in runs])

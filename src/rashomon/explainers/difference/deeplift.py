@@ -24,7 +24,7 @@ from rashomon.explainers.settling import TOP
 
 NO_BACKGROUND = "no training examples to refer to were given; padding, zero and mask stand in for them"
 
-TOGETHER = 64  # texts times references whose values are held at once
+TOGETHER = 128  # texts times references whose values are held at once
 LEAST_AGREEMENT = 0.8  # of two halves of the references
 REPLACED = 2  # of their top five tokens, from which on it is worth a word
 
