@@ -35,19 +35,61 @@ TARGETS: dict[str, tuple[str, ...]] = {  # what is changed, and the tests that s
     "measures/erasure.py": ("measures/test_erasure.py", "measures/test_base.py"),
     "measures/ranks.py": ("measures/test_ranks.py", "measures/test_agreement.py", "measures/test_base.py"),
     "measures/classification.py": ("measures/test_classification.py",),
+    "measures/kendall.py": ("measures/test_agreement.py", "measures/test_base.py"),
+    "measures/cartography.py": ("measures/test_cartography.py",),
+    "measures/curvature.py": ("measures/test_curvature.py",),
     "measures/base.py": ("measures/test_base.py", "measures/test_agreement.py"),
     "wording.py": ("test_wording.py",),
     "experiments/summaries.py": ("experiments/test_summaries.py",),
     "audits/verdicts.py": ("audits/test_verdicts.py",),
     "training/loop.py": ("training/test_loop.py",),
-    "runs/store.py": ("runs/test_store.py",),
+    "experiments/judging.py": ("experiments/test_judging.py",),
+    "runs/store.py": ("runs/test_store.py", "runs/test_integrity.py"),
+    "runs/integrity.py": ("runs/test_integrity.py", "runs/test_store.py"),
 }
+_TOO_FEW = "0.5 ** int(row['n']) * max(tests, 1) {} LEVEL"
+_SETTLED = "time.time_ns() - newest {} _SETTLED * 1000000000.0"
 _RANGES = "defined = (wide >= NO_RANGE) & (tall >= NO_RANGE)"
 _LIFTED = "lifted_{0} = {0}.with_values(np.where(top_{0}, 1.0 + average_ranks({0}), 0.0)).select(union)"
 # (file, line as it is written, change) -> why nobody can notice
 EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("measures/curves.py", _RANGES, "tall >= NO_RANGE  ->  tall > NO_RANGE"): "a range of exactly 1e-9",
     ("measures/curves.py", _RANGES, "wide >= NO_RANGE  ->  wide > NO_RANGE"): "a range of exactly 1e-9",
+    (
+        "measures/curvature.py",
+        "BLOCK = 1024  # rows and columns of distances that are in memory at once",
+        "1024  ->  1025",
+    ): "how much is in memory at once changes no distance",
+    (
+        "runs/integrity.py",
+        'return f"{name} has {bytes_:,} of {expected:,} bytes" if bytes_ < expected else f"{name} has grown"',
+        "bytes_ < expected  ->  bytes_ <= expected",
+    ): "equal sizes were told apart before",
+    (
+        "runs/integrity.py",
+        "if not found and time.time_ns() - newest > _SETTLED * 1e9:",
+        f"{_SETTLED.format('>')}  ->  {_SETTLED.format('>=')}",
+    ): "one nanosecond",
+    (
+        "runs/integrity.py",
+        "return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()",
+        "True  ->  False",
+    ): "a record is read in the order in which it was written",
+    (
+        "experiments/judging.py",
+        'return 0.5 ** int(row["n"]) * max(tests, 1) >= LEVEL',
+        f"{_TOO_FEW.format('>=')}  ->  {_TOO_FEW.format('>')}",
+    ): "no power of a half times a whole number is .05",
+    (
+        "measures/significance.py",
+        "pairs = [_minus(one, other) for one, other in zip(first, second, strict=True)]",
+        "True  ->  False",
+    ): "the lengths were compared before",
+    (
+        "measures/ranks.py",
+        "share = np.ceil(lengths * k - 1e-9)  # .07 * 100 is 7.000000000000001 and means 7",
+        "1e-09  ->  1.5000000000000002e-09",
+    ): "anything far above rounding and far below a token",
     (
         "measures/divergence.py",
         "wrong = np.zeros(len(rows[0]), dtype=bool)",
@@ -223,14 +265,25 @@ def _run(tree: Path, tests: tuple[str, ...]) -> int:
 
 def _load(tree: Path) -> None:
     """What takes long and is not of the package, so that a child need not load it."""
-    import hypothesis  # noqa: F401
+    import hypothesis.extra.numpy  # noqa: F401
+    import joblib  # noqa: F401
     import numba  # noqa: F401
     import pandas  # noqa: F401
+    import pyarrow.parquet  # noqa: F401
     import pytest  # noqa: F401
+    import rich.console  # noqa: F401
     import scipy.stats  # noqa: F401
     import sklearn.metrics  # noqa: F401
     import statsmodels.formula.api  # noqa: F401
     import torch
+    from transformers import (  # noqa: F401
+        AutoModelForQuestionAnswering,
+        AutoModelForSequenceClassification,
+        AutoTokenizer,
+        BertConfig,
+        DistilBertConfig,
+        RobertaConfig,
+    )
 
     torch.set_num_threads(1)
     sys.path.insert(0, str(tree / "src"))

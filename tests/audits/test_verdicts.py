@@ -40,8 +40,10 @@ def test_cost_and_nothing_else() -> None:
     (verdict,) = verdicts(["myIG"], [], {})
     assert verdict.sentence == "Nothing can be said of myIG here."
     assert verdict.judgements == (Judgement("myIG", "cost", "unknown", "not timed", "undefined"),)
-    ratings = [verdicts(["a"], [], {"a": s})[0].judgements[0].rating for s in (0.05, 0.5, 5)]
-    assert ratings == ["good", "mixed", "poor"]
+    ratings = [verdicts(["a"], [], {"a": s})[0].judgements[0].rating for s in (0.09, 0.1, 1.9, 2.0)]
+    assert ratings == ["good", "mixed", "mixed", "poor"]
+    (drawn,) = verdicts(["a"], [], {"a": 30.0})[0].judgements[0].gauges
+    assert (drawn.ends, drawn.logarithmic, drawn.better) == ((0.001, 30.0), True, "lower")
 
 
 @pytest.mark.parametrize("aspect", ["stability", "exclusiveness"])
@@ -55,6 +57,12 @@ def test_what_cannot_be_repeated_or_is_one_of_several_accounts_is_not_trusted(as
     said = overall([capped, good], [])
     assert said.startswith("Trust b most")
     assert "A is not the only account." in said
+    slow = Judgement("b", "cost", "poor", "is slow", "")
+    stable = Judgement("b", aspect, "good", "repeats itself", "")
+    unhurt = overall([MethodVerdict("b", "", (*good.judgements, stable, slow))], [])
+    assert unhurt == "Trust b most: the model uses the tokens named.", (
+        "no caveat of what is good, or only slow"
+    )
     alone = overall([capped], [])
     assert alone.startswith("No method passes")
 

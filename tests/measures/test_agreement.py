@@ -218,3 +218,18 @@ def test_kappa_is_the_overlap_beyond_chance() -> None:
     assert isnan(agreement.kappa_top(*[Ragged.from_list([[1.0, 2.0, 3.0]])] * 2, 3)[0])
     many = [Ragged.from_list(list(rng.random((2000, 8)))) for _ in range(2)]
     assert agreement.kappa_top(*many, 5).mean() == pytest.approx(0, abs=0.03)
+
+
+def test_rounding_leads_to_no_correlation_beyond_one() -> None:
+    rows = Ragged.from_list(np.random.default_rng(0).normal(size=(3000, 7)))
+    opposite = rows.with_values(-rows.values)
+    assert agreement.pearson(rows, rows).max() == 1.0
+    assert agreement.pearson(rows, opposite).min() == -1.0
+
+
+def test_the_measures_of_tops_say_what_they_span() -> None:
+    spans = {"kendall": -1, "overlap": 0, "kappa": -1, "rank": 0, "sign": 0}
+    for name, low in spans.items():
+        found = measures.get(f"{name}-top-5")
+        assert (found.low, found.high, found.better) == (low, 1, "higher")
+        assert ("k covers the text" in found.undefined) == (name in ("overlap", "kappa"))

@@ -42,6 +42,8 @@ def test_a_class_without_instances_is_left_out() -> None:
     p = np.array([[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.3, 0.6, 0.1]])
     assert scores.roc_auc(p, [0, 1, 1]) == pytest.approx(1.0)
     assert scores.f1(p, [0, 1, 1]) == pytest.approx(1.0)
+    once = np.array([[0.8, 0.1, 0.1], [0.05, 0.85, 0.1], [0.82, 0.15, 0.03]])
+    assert scores.roc_auc(once, [0, 1, 1]) == pytest.approx((0.5 + 1.0) / 2), "one instance is a curve"
 
 
 @pytest.mark.parametrize(

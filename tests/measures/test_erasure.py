@@ -45,3 +45,6 @@ def test_wrong_shapes_are_refused(reduced: object) -> None:
 def test_aopc_needs_thresholds() -> None:
     with pytest.raises(UserError, match="AOPC"):
         erasure.aopc([0.1, 0.2])
+    with pytest.raises(UserError, match="AOPC"):
+        erasure.aopc(np.empty((2, 0)))
+    assert erasure.aopc([[0.1], [0.2]]).tolist() == [0.1, 0.2], "one threshold is a mean, too"

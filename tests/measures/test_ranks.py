@@ -32,3 +32,9 @@ def test_counts_of_a_fraction_are_rounded_up_without_float_noise() -> None:
 def test_top_takes_the_first_of_equals() -> None:
     scores = Ragged.from_list([[2, 3, 2, 2], [1, 1]])
     assert in_top(scores, np.array([2, 1])).tolist() == [True, True, False, False, True, False]
+
+
+def test_other_scores_decide_between_equals_and_nothing_else() -> None:
+    scores, other = Ragged.from_list([[1.0, 3.0, 3.0, 2.0]]), Ragged.from_list([[9.0, 0.0, 5.0, 0.0]])
+    assert descending_ranks(scores, other).tolist() == [3, 1, 0, 2]
+    assert descending_ranks(scores).tolist() == [3, 0, 1, 2]

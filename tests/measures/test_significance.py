@@ -31,6 +31,7 @@ def test_permutation_test_on_many_pairs_sees_a_difference_and_only_that() -> Non
     rng = np.random.default_rng(2)
     a = rng.normal(size=300)
     assert sig.permutation_test(a + 0.2 + 0.1 * rng.normal(size=300), a).p < 0.001
+    assert sig.permutation_test(a + 1, a).p == 2 / 10_000, "the least that 9999 resamples can say"
     assert sig.permutation_test(a + 0.1 * rng.permutation(np.repeat([1, -1], 150)), a).p > 0.5
 
 
@@ -50,6 +51,7 @@ def test_tests_of_nothing_are_undefined() -> None:
     assert math.isnan(sig.wilcoxon_test([], []).p)
     assert math.isnan(sig.permutation_test([1], [2]).p)
     assert math.isnan(sig.mcnemar_test([], []).p)
+    assert sig.mcnemar_test([], []).n == 0
 
 
 def test_mcnemar_is_a_binomial_test_on_the_disagreements() -> None:
@@ -63,6 +65,7 @@ def test_mcnemar_is_a_binomial_test_on_the_disagreements() -> None:
     assert (result.statistic, result.p) == pytest.approx((theirs.statistic, theirs.pvalue))
     assert sig.mcnemar_test([1, 0], [1, 0]).p == 1.0
     assert sig.mcnemar_test([1, 0], [0, 1]).p == 1.0
+    assert sig.mcnemar_test([1], [0]).p == 1.0, "one instance is few, and still a test"
 
 
 def test_holm_by_hand_with_an_undefined_test() -> None:
@@ -71,6 +74,7 @@ def test_holm_by_hand_with_an_undefined_test() -> None:
     assert family.rejected.tolist() == [True, False, False, False]
     assert (family.n, family.undefined) == (3, 1)
     assert sig.holm_bonferroni([math.nan]).n == 0
+    assert sig.holm_bonferroni([0.05]).rejected.tolist() == [True], "at the level is still within it"
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 40])
@@ -195,6 +199,8 @@ def test_differences_that_never_vary() -> None:
     shared = sig.hierarchical_test([[0.5] * 4] * 2, "greater", [range(4)] * 2)
     assert shared.p == pytest.approx(0.5**4), "the same four texts are four trials, not eight"
     assert math.isnan(sig.hierarchical_test([[0.5], [0.7]], texts=[["a"], ["a"]]).p), "one text is no sample"
+    two = sig.hierarchical_test([[0.5, 0.75], [0.75, 1.5]], texts=[["a", "b"]] * 2)
+    assert 0 < two.p < 1, "two seeds on two texts are few, and still a sample"
     alone = sig.hierarchical_test([[1.0, 2.0], [math.nan]])
     assert (alone.n, alone.undefined, alone.difference) == (2, 1, 1.5)
     assert math.isnan(alone.p), "one seed says nothing about seeds"
