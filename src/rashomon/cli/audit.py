@@ -43,6 +43,14 @@ def command(
         ),
     ] = None,
     without: Annotated[str, typer.Option(help="Studies to leave out, with commas between.")] = "",
+    simulate: Annotated[
+        bool,
+        typer.Option(
+            "--simulate",
+            help="Also ask what the explanations are worth: train small students with them and without. "
+            "Takes minutes; how many is said first.",
+        ),
+    ] = False,
     *,
     data: DataOptions,
     model: ModelOptions,
@@ -74,6 +82,7 @@ def command(
     from rashomon.experiments.testimony import METHODS
     from rashomon.report import save_report
     from rashomon.studies.performance import Performance
+    from rashomon.studies.simulation import Simulation
 
     if {*typed(data), *typed(model)} <= {"--seed"}:
         subject = replace(DEMONSTRATION, seeds=tuple(model.seed) or DEMONSTRATION.seeds)
@@ -85,10 +94,14 @@ def command(
         instances=instances,
         split=split,
         without=_names(without),
+        also=(Simulation.name,) if simulate else (),
         explanations=None if explanations is None else str(explanations),
     )
     check_names(settings)
-    audit = run_audit(store.context(), settings, command=shlex.join(["rashomon", *sys.argv[1:]]))
+    context = store.context()
+    if simulate:
+        printer.plain(Simulation.for_audit(settings.asked).cost(context))
+    audit = run_audit(context, settings, command=shlex.join(["rashomon", *sys.argv[1:]]))
     files = save_report(audit, out)
     _say_how_good(audit.findings, printer)
     printer.plain(audit.summary)

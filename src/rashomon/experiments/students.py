@@ -7,6 +7,7 @@ is chosen on dev by the first seed; the other seeds take it over.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from rashomon.data import Dataset
+from rashomon.data import Dataset, Example
 from rashomon.data.batches import Rows
 from rashomon.errors import unknown_name
 from rashomon.experiments.context import Context
@@ -28,6 +29,7 @@ from rashomon.runs.files import read_parquet
 from rashomon.runs.specifications import Plain, from_plain, to_plain
 from rashomon.training.callbacks import CORRECT, CorrectAnswers
 from rashomon.training.learning_from_marks import MARKS, AttentionRegularisation, LearningFromMarks, Multitask
+from rashomon.training.loop import fit
 from rashomon.training.objectives import CrossEntropy, Objective
 from rashomon.training.run import NewModel, TrainingRun, read_history
 from rashomon.training.settings import FINE_TUNING, TrainingSpec
@@ -207,3 +209,15 @@ def train_students(
             | {"dev": history.best_record["accuracy"], "accuracy": scores["test"]["accuracy"]}
         )
     return Simulated(pd.concat(parts, ignore_index=True), pd.DataFrame(chosen), tuple({*folders, *kept}))
+
+
+def seconds_a_text(student: Student, texts: Sequence[Example], labels: tuple[str, ...]) -> float:
+    """How long a student takes to learn from one text once: an epoch of some texts, timed after one to warm up."""
+    sample = tuple(replace(text, label=place % len(labels)) for place, text in enumerate(texts))
+    data = Dataset("sample", {"train": sample, "dev": sample[:1]}, labels)
+    model = build_model(student.spec.without_vectors(), data, 0)
+    rows, held_out = rows_of(model, sample), rows_of(model, sample[:1])
+    for _ in range(2):
+        started = time.monotonic()
+        fit(model, rows, held_out, CrossEntropy(), replace(student.training, epochs=1), seed=0)
+    return (time.monotonic() - started) / len(sample)

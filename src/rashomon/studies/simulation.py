@@ -8,6 +8,7 @@ label away, do not.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -21,7 +22,7 @@ from rashomon.experiments.cheap_measures import cheap_measures, of_texts
 from rashomon.experiments.context import Context
 from rashomon.experiments.curriculum import Curriculum, Taught, teach
 from rashomon.experiments.judging import LEVEL, Rating
-from rashomon.experiments.lessons import CONTROLS, HUMAN, NONE, RANDOM, TRIVIAL
+from rashomon.experiments.lessons import CONTROLS, FEWEST, HUMAN, NONE, RANDOM, TRIVIAL
 from rashomon.experiments.simulation_figures import figures_of
 from rashomon.experiments.simulation_tables import (
     accuracy_table,
@@ -33,7 +34,7 @@ from rashomon.experiments.simulation_tables import (
     rank_table,
     ranks_by_seed,
 )
-from rashomon.experiments.students import STRATEGIES, Cell, Student, train_students
+from rashomon.experiments.students import STRATEGIES, Cell, Student, seconds_a_text, train_students
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.testimony import Ask
 from rashomon.explainers import make_explainer
@@ -42,7 +43,7 @@ from rashomon.models.base import Model
 from rashomon.models.tasks import CLASSIFICATION
 from rashomon.studies.base import Finding, Judgement, Study, studies
 from rashomon.training.settings import TrainingSpec
-from rashomon.wording import p_value, percent, with_interval
+from rashomon.wording import duration, p_value, percent, with_interval
 
 METHODS = (
     "attention",
@@ -71,7 +72,8 @@ class Simulation(Study):
     explanations: tuple[str, ...] = (*CONTROLS, *METHODS)  # none, random, trivial, human, and methods
     students: tuple[str, ...] = ("bilstm-attention",)  # also bilstm (no attention), mlp, minilm, any model
     learning: tuple[str, ...] = tuple(STRATEGIES)  # how students use marks
-    sizes: tuple[int, ...] = (150, 300)  # how many texts they learn by; smaller sets are parts of larger ones
+    # how many texts they learn by, at most half of those that a model can teach; small sets are parts of larger ones
+    sizes: tuple[int, ...] = (150, 300)
     seeds: tuple[int, ...] = (0, 1, 2)  # of the students
     percents: tuple[float, ...] = (10.0,)  # how many of 100 words an explanation marks
     noise: tuple[float, ...] = ()  # people's marks are dropped with these probabilities, too
@@ -109,7 +111,7 @@ class Simulation(Study):
             raise UserError("Percents lie between 0 and 100, and the probabilities of noise from 0 to 1.")
 
     @classmethod
-    def for_audit(cls, asked: Ask) -> Study | None:
+    def for_audit(cls, asked: Ask) -> Simulation:
         """One small student, one way to learn, and as many texts as are explained anyway, three times."""
         shown = (NONE, RANDOM, TRIVIAL, *asked.methods)
         size = 3 * asked.instances
@@ -122,11 +124,9 @@ class Simulation(Study):
         texts = data["train" if self.teacher == "people" else self.split]
         if (HUMAN in self.explanations or self.noise) and not any(map(has_rationale, texts)):
             return f"Nobody marked words in the texts of {data.name}."
-        if self.teacher == "model" and len(texts) < max(self.sizes) + 40:
-            return (
-                f"Students would learn by {max(self.sizes):,} texts and be tried on others, and the {self.split} split "
-                f"of {data.name} has {len(texts):,}."
-            )
+        if self.teacher == "model" and len(texts) < 4 * FEWEST:
+            few = f"{len(texts):,} texts of {data.name} are too few to learn by and to be tried on"
+            return f"{few}: {4 * FEWEST} are the least."
         return None
 
     def needed_models(self) -> tuple[Subject, ...]:
@@ -138,10 +138,41 @@ class Simulation(Study):
         asked = (*self.explanations, *self.full)
         return tuple(dict.fromkeys(name for name in asked if name not in (*CONTROLS, HUMAN)))
 
+    def sizes_of(self, data: Dataset) -> tuple[int, ...]:
+        """How many texts students learn by: as asked, as far as there are as many."""
+        most = len(data["train"]) if self.teacher == "people" else len(data[self.split]) // 2
+        return tuple(dict.fromkeys(min(size, most) for size in self.sizes))
+
+    def cost(self, context: Context) -> str:
+        """What it will take, in a sentence, before anything is done. A few steps of a student are timed."""
+        data = context.dataset(self.subject.dataset)
+        sizes, seconds, count = self.sizes_of(data), 0.0, 0
+        shown = len(set(self.explanations) - {NONE}) * len(self.percents) + len(self.noise)
+        for student in (Student.of(name, self.training) for name in self.students):
+            places = shown * len(self.learning) + len(self.full)
+            runs = len(self.seeds) + places * (len(self.weights) + len(self.seeds) - 1)
+            count += runs * len(sizes)
+            each = seconds_a_text(student, data[self.split][:64], data.labels)
+            seconds += (
+                runs * student.training.epochs * each * sum(size + self.dev_texts / 3 for size in sizes)
+            )
+        workers = min(count, context.workers or os.cpu_count() or 1)
+        texts = f"explains {max(sizes):,} texts by {len(self.methods)} methods and " if self.methods else ""
+        return (
+            f"The simulation {texts}trains {count:,} students: at most about {duration(seconds / workers)} "
+            f"of training with {workers} at a time."
+        )
+
     def run(self, context: Context) -> Finding:
         self.check_fit(context)
-        taught = teach(context, self._curriculum())
-        cells, notes = self._cells(taught)
+        data = context.data_of(self.subject)
+        sizes = self.sizes_of(data)
+        taught = teach(context, self._curriculum(max(sizes)))
+        cells, notes = self._cells(taught, sizes)
+        if sizes != self.sizes:
+            notes.append(
+                f"There are texts for training sets of {', '.join(f'{size:,}' for size in sizes)} alone."
+            )
         simulated = train_students(context, cells, self.weights, self.seeds)
         instances = simulated.instances
         measures = self._measures(context, taught)
@@ -154,7 +185,7 @@ class Simulation(Study):
             "ranks": rank_table(ranks),
             "rank-agreement": rank_agreement(correlations),
             "rank-correlations": correlations,
-            "price": price_table(gains, taught.costs(), self.sizes),
+            "price": price_table(gains, taught.costs(), sizes),
             "noise": noise_table(instances),
             "measures": measures,
             "students": simulated.chosen,
@@ -170,25 +201,25 @@ class Simulation(Study):
             judgements=judgements(gains),
         )
 
-    def _curriculum(self) -> Curriculum:
+    def _curriculum(self, largest: int) -> Curriculum:
         return Curriculum(
             subject=replace(self.subject, seeds=self.subject.seeds[:1]),
             teacher=self.teacher,
             split=self.split,
-            counts={"train": max(self.sizes), "dev": self.dev_texts, "test": self.test_texts},
+            counts={"train": largest, "dev": self.dev_texts, "test": self.test_texts},
             shown=tuple(dict.fromkeys((NONE, *self.explanations))),
             full=self.full,
             percents=self.percents,
             noise=self.noise,
         )
 
-    def _cells(self, taught: Taught) -> tuple[list[Cell], list[str]]:
+    def _cells(self, taught: Taught, sizes: tuple[int, ...]) -> tuple[list[Cell], list[str]]:
         """Every student with every lesson in every way it can be learned, and a word for each way it cannot."""
-        data = {size: taught.course.of_size(size) for size in self.sizes}
+        data = {size: taught.course.of_size(size) for size in sizes}
         cells, notes = [], []
         for student in (Student.of(name, self.training) for name in self.students):
             ways = list(self.learning)
-            if "attention-regularisation" in ways and not student.can_be_pulled(data[min(self.sizes)]):
+            if "attention-regularisation" in ways and not student.can_be_pulled(data[min(sizes)]):
                 ways.remove("attention-regularisation")
                 notes.append(
                     f"The attention of {student.name} cannot be pulled at, so it learns in other ways alone."
