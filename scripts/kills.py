@@ -34,6 +34,9 @@ COMMANDS = {  # {data} is a small file of texts, {out} a folder for a report
     "train": f"train {SMALL} --epochs 40 --seed 0 --seed 1 --workers 1",
     "workers": f"train {SMALL} --epochs 40 --seed 0 --seed 1 --workers 2",
     "attefa": f"study attefa {SMALL} --epochs 6 --seeds 2 --set training.epochs=4 --workers 1",
+    "simulation": f"study simulation {SMALL} --epochs 6 --set split='train' --set sizes=[40] --set seeds=[0,1] "
+    """--set weights=[1.0] --set instances=0 --set explanations=['none','random','attention'] """
+    """--set students=['mlp(hidden=8,epochs=8)'] --set learning=['attention-regularisation'] --workers 1""",
     "audit": f"audit {SMALL} --epochs 6 --instances 8 --methods attention,leave-one-out,random --workers 1 --out {OUT}",
 }
 PLACES = ("runs", "report")  # differ from store to store
