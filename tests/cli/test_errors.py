@@ -217,8 +217,7 @@ def test_a_cut_emoji_does_not_end_a_training(rashomon: Command, tmp_path: Path) 
     (tmp_path / "cut.jsonl").write_text("\n".join(lines), encoding="utf-8")
     quick = ("--epochs", 1, "--hidden", 8, "--embedding-dim", 8)
     said = rashomon("train", "--data", "cut.jsonl", *quick, "--quiet")
-    assert said.code == 2
-    assert "in line 3 of digits.csv has 5,002 characters, which is too long for a name.\n" in said.err
+    assert said.code == 0, said
 
 
 @pytest.mark.parametrize("name", ["owner/name", "./folder", "~/folder"])
@@ -290,8 +289,7 @@ def test_texts_cannot_steer_the_terminal(rashomon: Command, tmp_path: Path) -> N
     evil = "\x1b[2J\x1b]0;owned\x07 a fine\x9b31m day"
     (tmp_path / "evil.csv").write_text(f"text,label\n{evil},\x1b[31mred\na grey day,0\n", encoding="utf-8")
     said = rashomon("data", "show", "--data", "evil.csv")
-    assert said.code == 2
-    assert "in line 3 of digits.csv has 5,002 characters, which is too long for a name.\n" in said.err
+    assert said.code == 0, said
     assert "\\x1b[2J\\x1b]0;owned\\x07 a fine\\x9b31m day" in said.out
     assert not set(said.out) & {"\x1b", "\x07", "\x9b"}
 

@@ -25,6 +25,7 @@ STUDIES_OF_A_GIVEN_MODEL = [
     "agreement",
     "noise-ceiling",
     "erasure",
+    "curvature",
     "permutation",
     "instance-adversary",
 ]

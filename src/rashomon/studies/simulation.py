@@ -66,7 +66,7 @@ class Simulation(Study):
     name: ClassVar[str] = "simulation"
     question: ClassVar[str] = "How much do explanations help a student to simulate the model?"
     title: ClassVar[str] = "What is it worth?"
-    order: ClassVar[int] = 130
+    order: ClassVar[int] = 140
     on_request: ClassVar[bool] = True
 
     explanations: tuple[str, ...] = (*CONTROLS, *METHODS)  # none, random, trivial, human, and methods
