@@ -74,6 +74,22 @@ def test_the_built_in_model(
             assert one.tables[name].equals(two.tables[name])
 
 
+def test_a_simulation_is_run_when_it_is_asked_for(context: Context) -> None:
+    subject = subject_in(context, planted(held_out=90))
+    without = ("noise-ceiling", "necessity", *TRIAL)
+    settings = AuditSettings(
+        subject, ("attention", "leave-one-out"), 8, without=without, also=("simulation",)
+    )
+    audit = run_audit(context, settings)
+    worth = next(finding for finding in audit.findings if finding.study == "simulation")
+    assert worth.title == "What is it worth?"
+    assert set(worth.summary["explanation"]) == {"none", "random", "trivial", "attention", "leave-one-out"}
+    assert worth.summary["size"].unique().tolist() == [24]
+    assert {judgement.method for judgement in worth.judgements} == {"attention", "leave-one-out"}
+    plain = run_audit(context, replace(settings, also=()))
+    assert "simulation" not in [finding.study for finding in plain.findings]
+
+
 @pytest.mark.parametrize(
     ("kind", "labels", "pair"),
     [("bert", 2, False), ("bert", 3, True), ("distilbert", 4, False), ("roberta", 5, True)],

@@ -134,6 +134,50 @@ def test_audit_writes_a_report(rashomon: Command, reviews: Path, tmp_path: Path)
     assert list((out / "tables").glob("*.parquet"))
 
 
+def test_an_audit_says_first_what_a_simulation_costs(rashomon: Command, tmp_path: Path) -> None:
+    few = (
+        "--methods",
+        "attention",
+        "--instances",
+        10,
+        "--epochs",
+        1,
+        "--hidden",
+        8,
+        "--dataset",
+        "planted-reviews",
+    )
+    few += ("--without", "noise-ceiling,necessity,permutation,seed-variance,instance-adversary,attefa")
+    said = rashomon("audit", "--simulate", *few, "--out", "report")
+    assert said.code == 0, said
+    assert said.out.startswith(
+        "The simulation explains 30 texts by 1 methods and trains 20 students: at most about"
+    )
+    page = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
+    assert "study-simulation" in page
+    assert "What is it worth?" in page
+
+
+def test_too_few_texts_for_a_simulation_are_told_first(
+    rashomon: Command, reviews: Path, tmp_path: Path
+) -> None:
+    rashomon("train", "--data", reviews, *OWN, *QUICK, "--quiet", "--out", "model")
+    few = (
+        "--methods",
+        "attention,leave-one-out",
+        "--instances",
+        3,
+        "--without",
+        "noise-ceiling,erasure,permutation",
+    )
+    said = rashomon(
+        "audit", "--simulate", "--model", "./model", "--data", reviews, *OWN, *few, "--out", "report"
+    )
+    assert said.code == 0, said
+    assert said.out.startswith("There will be no simulation: ")
+    assert "simulation was left out: 40 texts of reviews" in said.out.replace("\n", " ")
+
+
 def test_stored_explanations_take_part_in_an_audit(rashomon: Command, reviews: Path, tmp_path: Path) -> None:
     rashomon("train", "--data", reviews, *OWN, *QUICK, "--quiet", "--out", "model")
     own = ("--model", "./model", "--data", reviews, *OWN)
