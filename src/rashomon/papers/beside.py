@@ -260,11 +260,13 @@ def _in_configuration(configuration: Mapping[str, Any], table: Table) -> bool:
 
 
 def setting_of(configuration: Mapping[str, Any], path: str) -> Any:
-    """The value at a dotted path of a configuration; None where there is none."""
+    """The value at a dotted path of a configuration, of ``path[]`` the only one of a list; None where there is none."""
     value: Any = configuration
-    for name in path.split("."):
+    for name in path.removesuffix("[]").split("."):
         value = value.get(name) if isinstance(value, Mapping) else None
-    return value
+    if not path.endswith("[]"):
+        return value
+    return value[0] if isinstance(value, list) and len(value) == 1 else None
 
 
 def _plain_key(value: Any, paper: Paper, stand_ins: bool) -> Key | None:

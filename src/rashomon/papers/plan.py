@@ -95,6 +95,7 @@ def merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any
 
 
 def _at(path: str, value: Any) -> dict[str, Any]:
-    for name in reversed(path.split(".")):
+    value = [value] if path.endswith("[]") else value
+    for name in reversed(path.removesuffix("[]").split(".")):
         value = {name: value}
     return dict(value)

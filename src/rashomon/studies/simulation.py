@@ -72,7 +72,9 @@ class Simulation(Study):
 
     explanations: tuple[str, ...] = (*CONTROLS, *METHODS)  # none, random, trivial, human, and methods
     students: tuple[str, ...] = ("bilstm-attention",)  # also bilstm (no attention), mlp, minilm, any model
-    learning: tuple[str, ...] = tuple(STRATEGIES)  # how students use marks
+    learning: tuple[str, ...] = tuple(
+        STRATEGIES
+    )  # how students use marks; one always has labels alone (none)
     # how many texts they learn by, at most half of those that a model can teach; small sets are parts of larger ones
     sizes: tuple[int, ...] = (150, 300)
     seeds: tuple[int, ...] = (0, 1, 2)  # of the students
@@ -93,7 +95,7 @@ class Simulation(Study):
             if explanation not in (*CONTROLS, HUMAN):
                 make_explainer(explanation)
         for learning in self.learning:
-            if learning not in STRATEGIES:
+            if learning not in (NONE, *STRATEGIES):
                 raise unknown_name("way to learn from marks", learning, STRATEGIES)
         for student in self.students:
             Student.of(student, self.training)
@@ -155,7 +157,7 @@ class Simulation(Study):
         sizes, seconds, count = self.sizes_of(data), 0.0, 0
         shown = len(set(self.explanations) - {NONE}) * len(self.percents) + len(self.noise)
         for student in (Student.of(name, self.training) for name in self.students):
-            places = shown * len(self.learning) + len(self.full)
+            places = shown * len({*self.learning} - {NONE}) + len(self.full)
             runs = len(self.seeds) + places * (len(self.weights) + len(self.seeds) - 1)
             count += runs * len(sizes)
             each = seconds_a_text(student, data[self.split][:64])
@@ -224,7 +226,7 @@ class Simulation(Study):
         data = {size: taught.course.of_size(size) for size in sizes}
         cells, notes = [], []
         for student in (Student.of(name, self.training) for name in self.students):
-            ways = list(self.learning)
+            ways = [way for way in self.learning if way != NONE]
             if "attention-regularisation" in ways and not student.can_be_pulled(data[min(sizes)]):
                 ways.remove("attention-regularisation")
                 notes.append(
