@@ -12,7 +12,7 @@ from scipy import stats
 
 from rashomon.experiments.figures import Distributions, Plot, Series
 from rashomon.papers import claims_input, load, with_published
-from rashomon.papers.beside import _measured, beside
+from rashomon.papers.beside import _measured, beside, setting_of
 from rashomon.papers.claims import decide
 from rashomon.papers.published import Source
 from rashomon.studies.base import Finding
@@ -254,3 +254,11 @@ def test_published_points_join_the_curve_in_our_unit() -> None:
     assert (by_class, same_violins) == (plots[1], violins)
     assert drawn.tables["published"]["table"].value_counts().to_dict() == {"5": 48, "4": 4}
     assert drawn.verdict == plain.verdict
+
+
+def test_a_key_may_be_the_only_one_of_a_list() -> None:
+    asked = {"students": ["bilstm"], "percents": [5.0, 10.0], "subject": {"seeds": [3]}}
+    assert setting_of(asked, "students[]") == "bilstm"
+    assert setting_of(asked, "subject.seeds[]") == 3
+    assert setting_of(asked, "percents[]") is None
+    assert setting_of(asked, "nothing[]") is None

@@ -116,10 +116,17 @@ class Simulation(Study):
     @classmethod
     def for_audit(cls, asked: Ask) -> Simulation:
         """One small student, one way to learn, and three times as many texts as are explained anyway."""
-        shown = (NONE, RANDOM, TRIVIAL, *asked.methods)
-        size = 3 * asked.instances
-        how = {"learning": ("attention-regularisation",), "weights": (1.0,), "seeds": (0, 1, 2, 3, 4)}
-        return cls(asked.subject, shown, (AUDITED,), sizes=(size,), split=asked.split, **how)  # type: ignore[arg-type]
+        return cls(
+            asked.subject,
+            (NONE, RANDOM, TRIVIAL, *asked.methods),
+            (AUDITED,),
+            ("attention-regularisation",),
+            sizes=(3 * asked.instances,),
+            seeds=(0, 1, 2, 3, 4),
+            weights=(1.0,),
+            split=asked.split,
+            instances=asked.instances,
+        )
 
     def fits(self, model: Model, data: Dataset) -> str | None:
         if model.task is not CLASSIFICATION or "classes" not in model.capabilities:
@@ -293,7 +300,7 @@ def _verdict(gains: pd.DataFrame, seeds: int) -> str:
         return "Nothing was compared with labels alone."
     everywhere = max(row["places"] for row in rows)  # what few students saw is not set against the others
     best = next(row for row in rows if row["places"] == everywhere)
-    figures = f"the most is gained with {_called(best)}: {_points(best)} points over labels alone"
+    figures = f"the best is {_called(best)}: {_points(best)} points over labels alone"
     if seeds < ENOUGH:
         return f"Under {ENOUGH} seeds nobody can tell luck from help; {figures}."
     figures += f" ({p_value(best['p_holm'])})"
