@@ -124,6 +124,8 @@ def test_a_point_that_fails_is_told_and_the_others_are_run(
     page = replicated(context, necessity("sst", "imdb"))
     assert "necessity on imdb, bilstm is not run: It does not fit." in page.not_run
     assert page.dataset == "sst"
+    with pytest.raises(UserError, match="Nothing could be run: necessity on imdb"):
+        replicated(context, necessity("imdb"))
 
 
 def test_tables_that_come_from_the_same_runs_share_them(tmp_path: Path) -> None:
@@ -140,6 +142,16 @@ def test_vectors_go_to_models_that_take_them(tmp_path: Path) -> None:
     assert given["bilstm"].embeddings == str(vectors.file)
     assert given["bilstm"].embedding_scale == 0.3
     assert given["distilbert"].embeddings is None
+
+
+def test_the_papers_scale_of_vectors_stays_unless_another_is_asked(tmp_path: Path) -> None:
+    folder = data_folder_of(tmp_path, "sst")
+    file = tmp_path / "some.npz"
+    scales = []
+    for vectors in (Vectors(file), Vectors(file, 0.3), None):
+        (point,) = grid_of(load("disagreement"), Choice(tables=("6",), vectors=vectors), folder).points
+        scales.append(point.study.subject.model.embedding_scale)
+    assert scales == [0.1, 0.3, None]
 
 
 # ---- time

@@ -26,7 +26,7 @@ ENCODERS = ("encoder", "student")  # keys that name a kind of model
 
 @dataclass(frozen=True)
 class Vectors:
-    """A file of word vectors, and the standard deviation that they are scaled to."""
+    """A file of word vectors, and the standard deviation that they are scaled to in place of the paper's."""
 
     file: Path
     scale: float | None = None
@@ -107,12 +107,20 @@ def study_of(run: Run, choice: Choice) -> Study:
     subject = {key: value for key, value in run.settings.get("subject", {}).items() if key != "training"}
     study = with_settings(study, {"subject": subject})  # the usual training depends on the model
     study = with_settings(study, merged(run.settings, choice.changes))
-    if choice.vectors is not None and not is_pretrained(study.subject.model.name):
-        about = study.subject.with_model(
-            embeddings=str(choice.vectors.file), embedding_scale=choice.vectors.scale
-        )
-        study = replace(study, subject=about)
+    if not is_pretrained(study.subject.model.name):
+        study = replace(study, subject=study.subject.with_model(**_vector_settings(study, choice.vectors)))
     return study if choice.seeds is None else with_seeds(study, choice.seeds)
+
+
+def _vector_settings(study: Study, vectors: Vectors | None) -> dict[str, object]:
+    """The paper's scale stays unless another is asked; without vectors there is nothing to scale."""
+    if vectors is None:
+        return {"embeddings": None, "embedding_scale": None}
+    usual = study.subject.model.embedding_scale
+    return {
+        "embeddings": str(vectors.file),
+        "embedding_scale": usual if vectors.scale is None else vectors.scale,
+    }
 
 
 def seeds_of(study: Study) -> tuple[int, ...]:

@@ -93,7 +93,7 @@ class Kept:
 
 def specification_of(point: Point, study: Study, choice: Choice, data_dir: Path | None) -> Replicated:
     used = study.subject.model.embeddings is not None
-    plain = to_plain(replace(study, subject=study.subject.with_model(embeddings=None, embedding_scale=None)))
+    plain = to_plain(replace(study, subject=study.subject.with_model(embeddings=None)))
     folder = data_folder(data_dir)
     place = None if folder is None else folder / study.subject.dataset.name
     return Replicated(

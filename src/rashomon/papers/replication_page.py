@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from rashomon.audits.record import ReportContent
+from rashomon.errors import UserError
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Figure, Plot, Series
 from rashomon.models.build import is_pretrained
@@ -54,7 +55,7 @@ def replication_of(
     sections = [_table_section(findings, table) for table in tables_of(paper, choice)]
     shown = [section for section in sections if section is not None]
     if not shown:
-        raise ValueError("a page needs a finished point")
+        raise UserError(f"Nothing could be run: {' '.join(failed)}")
     points = _points(findings, planned)
     used = [one for _, one in points if one is not None]
     not_run = (*planned.grid.not_run, *failed)
@@ -87,8 +88,17 @@ def _points(findings: Findings, planned: Schedule) -> list[tuple[Point, Kept | N
 
 def _outcomes(claims: pd.DataFrame) -> str:
     counts = claims["outcome"].value_counts()
-    words = {HOLDS: "hold", FAILS: "do not hold", OPEN: "cannot be told", NOT_RUN: "were not run"}
-    told = [f"{counts[outcome]} {word}" for outcome, word in words.items() if counts.get(outcome)]
+    words = {
+        HOLDS: ("holds", "hold"),
+        FAILS: ("does not hold", "do not hold"),
+        OPEN: ("cannot be told", "cannot be told"),
+        NOT_RUN: ("was not run", "were not run"),
+    }
+    told = [
+        f"{counts[outcome]} {one if counts[outcome] == 1 else several}"
+        for outcome, (one, several) in words.items()
+        if counts.get(outcome)
+    ]
     return f"Of its {len(claims)} conclusions {', '.join(told)}."
 
 
@@ -99,6 +109,8 @@ def _agreement(sections: Sequence[Finding]) -> str:
 
 def _within(rows: pd.DataFrame) -> str:
     known = rows[rows["published"].notna()]
+    if known.empty:
+        return "There are no published numbers to set beside ours."
     both = known[known["ours"].notna()]
     told = f"{len(both)} of {len(known)} published figures were measured here"
     judged = both["within_spread"].dropna()
