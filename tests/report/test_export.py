@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from rashomon.experiments.cautions import Caution
-from rashomon.report.export import findings_data, plain, slug, storable, tables, tidy
+from rashomon.report.export import findings_data, plain, slug, tables
+from rashomon.runs.frames import storable, tidy
 from rashomon.runs.specifications import from_plain
 from rashomon.studies.base import Judgement
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from rashomon.experiments.cautions import Caution, cautions_of
 from rashomon.explainers.collection import Explanations
@@ -22,7 +22,10 @@ class MethodVerdict:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportContent:
-    """What every page has: one study's, or an audit's."""
+    """What every page has: one study's, an audit's, or a replication's."""
+
+    kind: ClassVar[str] = "study"
+    numbers: ClassVar[str] = "findings.json"  # the file beside the page
 
     title: str
     model: str
@@ -39,6 +42,8 @@ class ReportContent:
 @dataclass(frozen=True, kw_only=True)
 class Audit(ReportContent):
     """A page that answers "can I trust these explanations?" method by method, and shows them on examples."""
+
+    kind: ClassVar[str] = "audit"
 
     verdicts: tuple[MethodVerdict, ...]
     explanations: Explanations  # of the examples that are shown

@@ -20,6 +20,7 @@ from rashomon.cli.options import (
     StoreOptions,
     check_file,
     method_names,
+    names_in,
 )
 from rashomon.cli.output import Printer
 from rashomon.errors import UserError
@@ -93,7 +94,7 @@ def command(
         methods=method_names(methods) or METHODS,
         instances=instances,
         split=split,
-        without=_names(without),
+        without=names_in(without),
         also=(Simulation.name,) if simulate else (),
         explanations=None if explanations is None else str(explanations),
     )
@@ -130,7 +131,3 @@ def _say_how_good(findings: Sequence[Finding], printer: Printer) -> None:
             table = finding.tables.get("classes", finding.summary)
             printer.plain(finding.verdict)
             printer.table(finding.title, list(table.columns), table.itertuples(index=False))
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())

@@ -16,7 +16,7 @@ from typing import TextIO
 
 import typer
 
-from rashomon.cli import audit, check, data, explain, listing, runs, study, train
+from rashomon.cli import audit, check, data, explain, listing, replicate, runs, study, train
 from rashomon.errors import Caution, UserError
 
 INTERRUPTED, TERMINATED = 130, 143
@@ -34,6 +34,7 @@ app.command("audit")(audit.command)
 app.command("check")(check.command)
 app.command("explain")(explain.command)
 app.command("study", cls=study.StudyCommand)(study.command)
+app.command("replicate")(replicate.command)
 app.command("train")(train.command)
 app.command("list")(listing.command)
 app.add_typer(data.app, name="data")

@@ -258,6 +258,11 @@ def method_names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in re.split(r",(?![^(]*\))", text) if name.strip())
 
 
+def names_in(text: str) -> tuple[str, ...]:
+    """Names with commas between them."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
 def check_file(path: Path, option: str) -> None:
     """What an option names must be there, which is told before anything slow is imported."""
     if not path.exists():

@@ -201,6 +201,8 @@ def _has(study: Study, field: str) -> bool:
 
 def _about(study: Any, data: DataOptions, model: ModelOptions, seeds: int | None) -> Any:
     """The study of the asked model and texts; what was not said stays as the study has it."""
+    from rashomon.studies.asking import so_many
+
     own: Subject = study.subject
     dataset = data.spec(labelled=not model.checkpoint(), usual=own.dataset.name)
     if seeds is not None and seeds < 1:
@@ -209,14 +211,8 @@ def _about(study: Any, data: DataOptions, model: ModelOptions, seeds: int | None
     count = range(seeds) if seeds is not None and several is None else own.seeds
     subject = model.any_subject(dataset, tuple(count), study.base_training)
     if seeds is not None and several is not None:
-        study = replace(study, **{several: _so_many(getattr(study, several), seeds)})
+        study = replace(study, **{several: so_many(getattr(study, several), seeds)})
     return replace(study, subject=subject)
-
-
-def _so_many(known: tuple[int, ...], count: int) -> tuple[int, ...]:
-    """The first seeds of a study, and where it has fewer, further ones."""
-    further = (seed for seed in range(len(known) + count + 1) if seed and seed not in known)
-    return (*known, *further)[:count]
 
 
 def _with_values(study: Any, values: dict[str, Any]) -> Any:
@@ -228,19 +224,24 @@ def _with_values(study: Any, values: dict[str, Any]) -> Any:
 
 
 def _with_settings(study: Any, settings: list[str]) -> Any:
-    import tomllib
-
     from rashomon.runs.specifications import from_plain, to_plain
 
     for setting in settings:
-        if "=" not in setting:
-            raise UserError(f"--set takes NAME=VALUE, not {setting!r}.")
-        try:
-            value = _toml(setting, "--set")
-        except tomllib.TOMLDecodeError:
-            value = _bare_word(setting)
+        value = parsed_setting(setting)
         study = from_plain(type(study), _merged(to_plain(study), value, to_plain(_left_open(study))))
     return study
+
+
+def parsed_setting(setting: str) -> dict[str, Any]:
+    """What ``--set`` was given, as nested tables."""
+    import tomllib
+
+    if "=" not in setting:
+        raise UserError(f"--set takes NAME=VALUE, not {setting!r}.")
+    try:
+        return _toml(setting, "--set")
+    except tomllib.TOMLDecodeError:
+        return _bare_word(setting)
 
 
 def _bare_word(setting: str) -> dict[str, Any]:

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
 from rashomon.audits.record import ReportContent
 from rashomon.experiments.figures import Distributions, Figure, Matrix, Plot, TextMap
+from rashomon.runs.frames import is_missing, tidy
 from rashomon.studies.base import Finding
 
 TEXTS = (
@@ -53,25 +53,6 @@ def tables(findings: Sequence[Finding]) -> dict[str, pd.DataFrame]:
     return named
 
 
-def tidy(frame: pd.DataFrame) -> pd.DataFrame:
-    """The table with plain column names and an index that says nothing."""
-    default = isinstance(frame.index, pd.RangeIndex) and frame.index.name is None
-    flat = frame.copy() if default else frame.reset_index()
-    flat.columns = pd.Index([_column(name) for name in flat.columns])
-    return flat.reset_index(drop=True)
-
-
-def storable(frame: pd.DataFrame) -> pd.DataFrame:
-    """The table in columns that Parquet can hold: one of mixed kinds becomes text."""
-    safe = frame.loc[:, ~frame.columns.duplicated()].copy()
-    for name in safe.columns:
-        try:
-            pa.array(safe[name], from_pandas=True)
-        except (pa.ArrowException, TypeError, ValueError):
-            safe[name] = [None if _missing(value) else str(value) for value in safe[name]]
-    return safe
-
-
 def slug(name: str) -> str:
     """A name for files and anchors: small letters, digits and hyphens."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "unnamed"
@@ -97,9 +78,9 @@ def plain(value: Any) -> Any:
         value = sorted(value, key=str)
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
-    if isinstance(value, date) and not _missing(value):
+    if isinstance(value, date) and not is_missing(value):
         return value.isoformat()
-    return None if _missing(value) else str(value)
+    return None if is_missing(value) else str(value)
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
@@ -122,13 +103,3 @@ def _figure(figure: Figure) -> dict[str, Any]:
     kinds = {Matrix: "matrix", Plot: "plot", Distributions: "distributions", TextMap: "map"}
     data: dict[str, Any] = plain(figure)
     return {"kind": kinds[type(figure)], **data}
-
-
-def _column(name: Any) -> str:
-    return " ".join(str(part) for part in name if str(part)) if isinstance(name, tuple) else str(name)
-
-
-def _missing(value: Any) -> bool:
-    return (
-        value is pd.NA or value is pd.NaT or value is None or (isinstance(value, float) and math.isnan(value))
-    )

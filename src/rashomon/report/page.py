@@ -26,14 +26,15 @@ from rashomon.drawing.gauges import gauge_key
 from rashomon.drawing.scales import colour_css
 from rashomon.drawing.tables import cells_of
 from rashomon.report.examples import NO_EXAMPLES, example_data
-from rashomon.report.export import findings_data, plain, slug, storable, tables, tidy
+from rashomon.report.export import findings_data, plain, slug, tables
 from rashomon.report.verdict_table import RATINGS, verdict_table
 from rashomon.runs.files import write_bytes, write_json, write_parquet
 from rashomon.runs.folders import write_folder
+from rashomon.runs.frames import storable, tidy
 from rashomon.studies.base import Finding
 from rashomon.wording import DASH, duration
 
-REPORT, FINDINGS, EXPLANATIONS, TABLES = "report.html", "findings.json", "explanations.parquet", "tables"
+REPORT, EXPLANATIONS, TABLES = "report.html", "explanations.parquet", "tables"
 SHORT = 12  # rows of a table that are shown without being asked for
 Warned = tuple[str, list[tuple[str, str]]]  # a warning, and the titles and anchors of the sections concerned
 MOST = 60  # rows of a table that the page holds; the Parquet file has all
@@ -58,7 +59,6 @@ def render(report: ReportContent) -> str:
     examples = NO_EXAMPLES if audit is None else example_data(audit)
     return _ENVIRONMENT.get_template("page.html.jinja").render(
         report=report,
-        kind="study" if audit is None else "audit",
         took=duration(report.seconds),
         verdicts=verdict_table(() if audit is None else audit.verdicts),
         ratings=RATINGS,
@@ -76,7 +76,7 @@ def render(report: ReportContent) -> str:
 
 
 def save_report(report: ReportContent, out: Path) -> ReportFiles:
-    """Write the page, ``findings.json``, ``tables/*.parquet`` and, of an audit, ``explanations.parquet``.
+    """Write the page, its numbers as JSON, ``tables/*.parquet`` and, of an audit, ``explanations.parquet``.
 
     A folder with other files is refused; an earlier report in it is replaced whole.
     """
@@ -91,13 +91,13 @@ def save_report(report: ReportContent, out: Path) -> ReportFiles:
             write_parquet(folder / TABLES / f"{name}.parquet", storable(frame))
         if explanations is not None:
             explanations.save(folder / EXPLANATIONS)
-        write_json(folder / FINDINGS, findings_data(report), compact=True)
+        write_json(folder / report.numbers, findings_data(report), compact=True)
         write_bytes(folder / REPORT, page)
 
     write_folder(out, "report", write)
     return ReportFiles(
         out / REPORT,
-        out / FINDINGS,
+        out / report.numbers,
         None if explanations is None else out / EXPLANATIONS,
         tuple(out / TABLES / f"{name}.parquet" for name in frames),
     )

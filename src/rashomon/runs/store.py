@@ -123,9 +123,9 @@ class Store:
         """Where the run is, or will be, once it is finished."""
         return self.root / kind / key_of(specification)
 
-    def list(self) -> Runs:
-        """All runs, the newest first, unfinished ones included. Of damage, only that of records is seen."""
-        infos = [_info(folder) for folder in self.root.glob("[!.]*/[!.]*") if folder.is_dir()]
+    def list(self, kind: str = "[!.]*") -> Runs:
+        """All runs or those of a kind, the newest first, unfinished ones too. Of damage, that of records is seen."""
+        infos = [_info(folder) for folder in self.root.glob(f"{kind}/[!.]*") if folder.is_dir()]
         return sorted((info for info in infos if info), key=lambda info: info.created, reverse=True)
 
     def verify(self) -> Iterator[RunInfo]:

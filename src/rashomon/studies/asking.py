@@ -79,6 +79,12 @@ def with_settings(asked: Study, settings: Mapping[str, Any]) -> Study:
     return from_plain(type(asked), plain)
 
 
+def so_many(known: tuple[int, ...], count: int) -> tuple[int, ...]:
+    """The first seeds of a study, and where it has fewer, further ones."""
+    further = (seed for seed in range(len(known) + count + 1) if seed and seed not in known)
+    return (*known, *further)[:count]
+
+
 def _subject(own: Subject, model: Model | ModelSpec | str, dataset: DatasetSpec | None) -> Subject:
     about = own.dataset if dataset is None else dataset
     if isinstance(model, Model):

@@ -1,0 +1,227 @@
+"""``rashomon replicate``: a paper's tables and conclusions, beside what is measured here."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rashomon.cli.groups import takes
+from rashomon.cli.options import OutputOptions, StoreOptions, check_file, names_in
+from rashomon.cli.output import Printer
+from rashomon.cli.study import parsed_setting
+from rashomon.errors import UserError
+from rashomon.wording import duration, with_interval
+
+if TYPE_CHECKING:
+    from rashomon.papers.grid import Choice
+    from rashomon.papers.replicating import Schedule
+
+
+@takes
+def command(
+    paper: Annotated[
+        str | None, typer.Argument(help="The paper; without one, what can be replicated and what has been.")
+    ] = None,
+    table: Annotated[
+        list[str] | None, typer.Option(help="A table of the paper. May be repeated; all without.")
+    ] = None,
+    only: Annotated[str, typer.Option(help="Datasets, with commas between; all without.")] = "",
+    encoder: Annotated[
+        str, typer.Option(help="Kinds of model of the paper, with commas between; all without.")
+    ] = "",
+    seeds: Annotated[
+        int | None, typer.Option(help="How many seeds each study varies (default: as many as the paper).")
+    ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(help="Minutes: seeds, texts and points are chosen so that they fit."),
+    ] = None,
+    embeddings: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file of word vectors (default: the one in the folder embeddings of the data folder)."
+        ),
+    ] = None,
+    embedding_scale: Annotated[
+        float | None, typer.Option(help="Scale the word vectors to this standard deviation.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A setting of the studies, unlike the paper's, as NAME=VALUE in TOML."),
+    ] = None,
+    claims: Annotated[
+        bool, typer.Option("--claims", help="All conclusions with their outcome from what was run before.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be run and how long it would take.")
+    ] = False,
+    out: Annotated[Path, typer.Option(help="Folder for report.html, replication.json and tables.")] = Path(
+        "rashomon-replication"
+    ),
+    *,
+    store: StoreOptions,
+    output: OutputOptions,
+) -> None:
+    """Replicate the tables of a paper and check its conclusions.
+
+    Every finished point of a paper's grids is kept: the same command goes on where it was interrupted, and a larger
+    --budget adds to what was done.
+
+    Examples:
+
+      rashomon replicate
+
+      rashomon replicate not_not --table 2 --data-dir DIR --dry-run
+
+      rashomon replicate disagreement --only sst --budget 60 --data-dir DIR
+
+      rashomon replicate --claims
+    """
+    printer = Printer(output)
+    if embeddings is not None:
+        check_file(embeddings, "--embeddings")
+    from rashomon.papers.grid import Choice, Vectors, usual_vectors
+    from rashomon.papers.plan import merged
+
+    changes: dict[str, Any] = {}
+    for setting in settings or []:
+        changes = merged(changes, parsed_setting(setting))
+    vectors = usual_vectors(store.data_dir) if embeddings is None else Vectors(embeddings.resolve())
+    if embedding_scale is not None:
+        if vectors is None:
+            raise UserError("There are no word vectors to scale; say which with --embeddings.")
+        vectors = Vectors(vectors.file, embedding_scale)
+    choice = Choice(tuple(table or ()), names_in(only), names_in(encoder), seeds, changes, vectors)
+    if claims:
+        any_vectors = embeddings is None and embedding_scale is None
+        _say_claims(paper, choice, any_vectors, store, printer)
+    elif paper is None:
+        _check_paper_named(choice, budget, dry_run)
+        _say_overview(store, printer)
+    else:
+        _replicate(paper, choice, budget, dry_run, out, store, printer)
+
+
+def _check_paper_named(choice: Choice, budget: float | None, dry_run: bool) -> None:
+    asked = (*choice.tables, *choice.datasets, *choice.encoders, *choice.changes)
+    if asked or choice.seeds is not None or budget is not None or dry_run:
+        from rashomon.papers import papers
+
+        raise UserError(f"Say which paper to replicate: {', '.join(papers())}.")
+
+
+def _say_overview(store: StoreOptions, printer: Printer) -> None:
+    from rashomon.papers.outcomes import overview
+
+    frame = overview(store.runs(), store.data_dir)
+    printer.table("Tables that can be replicated", list(frame.columns), frame.itertuples(index=False), keep=4)
+    printer.document({"tables": frame.to_dict("records")})
+
+
+def _say_claims(
+    paper: str | None, choice: Choice, any_vectors: bool, store: StoreOptions, printer: Printer
+) -> None:
+    from rashomon.papers.outcomes import all_claims
+
+    names = None if paper is None else [paper]
+    frame = all_claims(store.runs(), choice, any_vectors, names)
+    rows = frame.to_dict("records")
+    counts = frame["outcome"].value_counts().to_dict()
+    printer.table(
+        "Conclusions of the papers",
+        ["claim", "outcome", "figure that decides", "n", "says", "why"],
+        [(r["claim"], r["outcome"], _figure(r), r["n"], r["says"], r["why"]) for r in rows],
+    )
+    printer.plain(", ".join(f"{count} {outcome}" for outcome, count in counts.items()) + ".")
+    printer.document({"claims": rows, "outcomes": counts})
+
+
+def _figure(row: dict[Any, Any]) -> str:
+    return "" if row["outcome"] == "not run" else with_interval({**row, "mean": row["value"]}, digits=3)
+
+
+def _replicate(
+    name: str,
+    choice: Choice,
+    budget: float | None,
+    dry_run: bool,
+    out: Path,
+    store: StoreOptions,
+    printer: Printer,
+) -> None:
+    from rashomon.papers import load
+    from rashomon.papers.replicating import carry_out, schedule
+    from rashomon.papers.replication_page import replication_of
+    from rashomon.report import save_report
+    from rashomon.runs.folders import check_folder
+
+    paper = load(name)
+    if not dry_run:
+        check_folder(out, "report")
+    context = store.context()
+    planned = schedule(context, paper, choice, budget)
+    _say_plan(planned, printer)
+    if dry_run:
+        printer.document(_plan_document(planned))
+        return
+    failed = carry_out(context, planned, choice, budget, printer.plain)
+    replication = replication_of(
+        context, paper, choice, planned, failed, shlex.join(["rashomon", *sys.argv[1:]])
+    )
+    files = save_report(replication, out)
+    printer.plain(replication.summary)
+    printer.table(
+        "Conclusions",
+        ["claim", "outcome", "says", "why"],
+        [(row["claim"], row["outcome"], row["says"], row["why"]) for row in replication.claims],
+    )
+    printer.warnings(replication.warnings)
+    printer.plain(f"The report is in {files.report.resolve()}")
+    printer.document(
+        {
+            "report": str(files.report),
+            "summary": replication.summary,
+            "claims": list(replication.claims),
+            "not_run": list(replication.not_run),
+            "left_out": list(replication.left_out),
+        }
+    )
+
+
+def _say_plan(planned: Schedule, printer: Printer) -> None:
+    printer.table(
+        "What is run",
+        ["point", "time", "tables", "seeds", "texts", "by"],
+        [tuple(row.values()) for row in _plan_rows(planned)],
+    )
+    printer.plain(f"About {duration(planned.seconds)} in all.")
+    printer.warnings((*planned.grid.not_run, *planned.left_out))
+
+
+def _plan_rows(planned: Schedule) -> list[dict[str, Any]]:
+    from rashomon.papers.grid import seeds_of, texts_of
+
+    return [
+        {
+            "point": step.point.name,
+            "time": "done" if step.done else duration(step.estimate.seconds),
+            "tables": ", ".join(step.point.tables),
+            "seeds": len(seeds_of(step.study)),
+            "texts": texts_of(step.study) or "all",
+            "by": "measured earlier" if step.estimate.measured else "a guess: the study was never run",
+        }
+        for step in planned.steps
+    ]
+
+
+def _plan_document(planned: Schedule) -> dict[str, Any]:
+    return {
+        "plan": _plan_rows(planned),
+        "seconds": planned.seconds,
+        "not_run": list(planned.grid.not_run),
+        "left_out": list(planned.left_out),
+    }

@@ -1,0 +1,178 @@
+"""What was replicated before? The findings of grid points, kept as runs of the store.
+
+A finding is kept with all its tables, its figures (but for maps, which hold texts) and what it took, under the paper,
+the point, the paper's settings and those that were used.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from rashomon.data.data_folder import data_folder
+from rashomon.experiments.context import Context
+from rashomon.experiments.figures import Distributions, Figure, Matrix, Plot, Series
+from rashomon.models.build import is_pretrained
+from rashomon.papers.grid import Choice, Point, Vectors, models_of, seeds_of, texts_of
+from rashomon.papers.plan import Run
+from rashomon.papers.published import Key
+from rashomon.runs.files import read_json, read_parquet, write_bytes, write_json, write_parquet
+from rashomon.runs.frames import storable, tidy
+from rashomon.runs.integrity import damage
+from rashomon.runs.specifications import to_plain
+from rashomon.runs.store import RunInfo, Store
+from rashomon.studies.base import Finding, Study
+
+KIND = "replications"
+FINDING, FIGURES, TABLES, BEGUN = "finding.json", "figures.json", "tables", "begun.json"
+TOLD = ("study", "question", "verdict", "configuration", "warnings", "title", "chapter")
+FIGURE_KINDS = {"matrix": Matrix, "distributions": Distributions, "plot": Plot}
+
+
+@dataclass(frozen=True)
+class Replicated:
+    """What a kept finding is of. Data and vectors count by their content."""
+
+    paper: str
+    study: str
+    point: Mapping[str, Key]
+    asked: Mapping[str, Any]  # the paper's settings, by which its tables find it again
+    changes: Mapping[str, Any]
+    settings: Mapping[str, Any]  # all of the study's, without the place of the vectors
+    data: Path | None
+    vectors: Vectors | None = None
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A finished point as it lies in the store."""
+
+    path: Path = field(repr=False)
+    created: datetime
+    specification: Mapping[str, Any] = field(repr=False)
+    seconds: float
+    resumed: bool  # then the time is that of the last attempt alone
+    models: int  # that it trained, about
+    seeds: int
+    texts: int | None
+
+    @property
+    def study(self) -> str:
+        return str(self.specification["study"])
+
+    @property
+    def dataset(self) -> str:
+        return str(self.specification["settings"]["subject"]["dataset"]["name"])
+
+    @property
+    def encoder(self) -> str:
+        return str(self.specification["settings"]["subject"]["model"]["name"])
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return self.seeds, self.texts or 0
+
+    @property
+    def vectors(self) -> tuple[str, float | None] | None:
+        given = self.specification["vectors"]
+        return None if given is None else (Path(given["file"]).name, given["scale"])
+
+    def finding(self) -> Finding:
+        told = read_json(self.path / FINDING)
+        names: list[str] = told["tables"]
+        frames = {name: read_parquet(self.path / TABLES / f"{at}.parquet") for at, name in enumerate(names)}
+        figures = json.loads((self.path / FIGURES).read_text(encoding="utf-8"))
+        fields = {name: told[name] for name in TOLD} | {"warnings": tuple(told["warnings"])}
+        return Finding(**fields, tables=frames, figures=tuple(map(_figure, figures)))
+
+
+def specification_of(point: Point, study: Study, choice: Choice, data_dir: Path | None) -> Replicated:
+    used = study.subject.model.embeddings is not None
+    plain = to_plain(replace(study, subject=study.subject.with_model(embeddings=None)))
+    folder = data_folder(data_dir)
+    place = None if folder is None else folder / study.subject.dataset.name
+    return Replicated(
+        paper=point.paper,
+        study=study.name,
+        point=dict(point.run.point),
+        asked=to_plain(point.run.settings),
+        changes=to_plain(choice.changes),
+        settings=plain,
+        data=place if place is not None and place.is_dir() else None,
+        vectors=choice.vectors if used else None,
+    )
+
+
+def keep(context: Context, specification: Replicated, study: Study) -> None:
+    """Run the study, unless its finding is in the store."""
+
+    def make(folder: Path) -> None:
+        resumed = (folder / BEGUN).exists()
+        write_json(folder / BEGUN, {})
+        started = perf_counter()
+        finding = study.run(context)
+        took = {"seconds": perf_counter() - started, "resumed": resumed}
+        _write(folder, finding, took | _extent(study))
+
+    context.store.run(specification, KIND, make)
+
+
+def all_kept(store: Store) -> list[Kept]:
+    """Every finished point of every paper, the newest first."""
+    infos = (info for info in store.list(KIND) if info.finished)
+    return [_kept(info) for info in infos if not damage(info.path, info.kind, info.key)]
+
+
+def answering(run: Run, paper: str, kept: Sequence[Kept], choice: Choice, any_vectors: bool) -> Kept | None:
+    """The fullest kept point of a run of a paper's plan with the same changes; of several the newest."""
+    asked, changes = to_plain(run.settings), to_plain(choice.changes)
+    vectors = None if choice.vectors is None else (choice.vectors.file.name, choice.vectors.scale)
+    same = [
+        one
+        for one in kept
+        if (one.specification["paper"], one.study) == (paper, run.study)
+        and one.specification["asked"] == asked
+        and one.specification["changes"] == changes
+        and (any_vectors or one.vectors == vectors or is_pretrained(one.encoder))
+    ]
+    return max(same, key=lambda one: (one.size, one.created), default=None)
+
+
+def _kept(info: RunInfo) -> Kept:
+    told = read_json(info.path / FINDING)
+    return Kept(
+        info.path,
+        info.created,
+        info.specification,
+        **{name: told[name] for name in ("seconds", "resumed", "models", "seeds", "texts")},
+    )
+
+
+def _extent(study: Study) -> dict[str, int | None]:
+    return {"models": models_of(study), "seeds": len(seeds_of(study)), "texts": texts_of(study)}
+
+
+def _write(folder: Path, finding: Finding, took: Mapping[str, Any]) -> None:
+    (folder / TABLES).mkdir(exist_ok=True)
+    for at, frame in enumerate(finding.tables.values()):
+        write_parquet(folder / TABLES / f"{at}.parquet", storable(tidy(frame)))
+    told = {name: getattr(finding, name) for name in TOLD} | {"warnings": list(finding.all_warnings)}
+    write_json(folder / FINDING, {**told, "tables": list(finding.tables), **took})
+    names = {kind: name for name, kind in FIGURE_KINDS.items()}
+    figures = [
+        {"kind": names[type(one)], **asdict(one)} for one in finding.figures if type(one) in names
+    ]  # what is undefined in a figure is NaN, which Python's own JSON keeps
+    write_bytes(folder / FIGURES, json.dumps(figures, default=lambda value: value.tolist()).encode())
+
+
+def _figure(data: dict[str, Any]) -> Figure:
+    kind = FIGURE_KINDS[data.pop("kind")]
+    if kind is Plot:
+        data["series"] = tuple(Series(**one) for one in data["series"])
+    made: Figure = kind(**data)
+    return made
