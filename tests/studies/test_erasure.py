@@ -382,3 +382,21 @@ def test_a_model_that_minds_only_what_is_removed(context: Context, monkeypatch: 
     assert judged.words == "names tokens that the model uses under removal, but not under padding"
     assert "0 of 1 methods beat the random order under each" in finding.verdict
     assert "How oracle fares depends on how tokens are erased." in finding.verdict
+
+
+def test_what_was_erased_is_kept_and_not_taken_for_something_else(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = Erasure(subject_in(context), ("leave-one-out", "attention"), 5)
+    first = study.run(context)
+
+    def again(*asked: object) -> pd.DataFrame:
+        raise AssertionError("it was erased before")
+
+    monkeypatch.setattr("rashomon.studies.erasure.erase", again)
+    second = study.run(context)
+    for name, table in first.tables.items():
+        assert second.tables[name].equals(table)
+    for change in ({"fractions": (0.3,)}, {"perturbations": ("mask",)}, {"methods": ("leave-one-out",)}):
+        with pytest.raises(AssertionError, match="it was erased before"):
+            replace(study, **change).run(context)

@@ -6,6 +6,7 @@ can read it; a file is written aside and renamed into place.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -120,6 +121,14 @@ class Explanations(Sequence[Explanation]):
     def example_ids(self) -> tuple[str, ...]:
         """The examples, in the order of their first explanation."""
         return tuple(dict.fromkeys(item.example_id for item in self))
+
+    def digest(self) -> str:
+        """A short hash of who says what of which text."""
+        content = hashlib.sha256()
+        for item in self:
+            said = (item.method, item.example_id, item.model, item.target, item.answer)
+            content.update(repr(said).encode("utf-8", "replace") + item.scores.tobytes())
+        return content.hexdigest()[:16]
 
     def by_method(self, name: str) -> Explanations:
         """All explanations by one method."""

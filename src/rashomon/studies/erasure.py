@@ -12,11 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import ClassVar, get_args
 
 import pandas as pd
 
 from rashomon.data import Dataset
+from rashomon.data.example import fingerprint
 from rashomon.errors import DoesNotFit, UserError, unknown_name
 from rashomon.experiments.context import Context
 from rashomon.experiments.erasing import DOING, NOUNS, OPERATORS, erase
@@ -30,6 +33,7 @@ from rashomon.explainers import Explanations
 from rashomon.explainers.perturbed_rows import Perturbation
 from rashomon.measures.erasure import ERASER_FRACTIONS
 from rashomon.models.base import Model
+from rashomon.runs.files import read_parquet, write_parquet
 from rashomon.studies.base import ExplanationStudy, Finding, Judgement, studies
 from rashomon.wording import capitalised, percent, with_interval
 
@@ -39,6 +43,7 @@ NOTICEABLE = 0.05
 NO_PROBABILITY = "The model gives a number (it has a regression head), and erasure compares probabilities."
 WHERE = "{where}"  # in the words of a ruling: under which operators it holds
 _WORTH: dict[Rating, int] = {"good": 2, "mixed": 1, "poor": 0}
+COSTS, STRANGE = "costs.parquet", "strange.parquet"
 
 
 @studies.register("erasure")
@@ -70,9 +75,11 @@ class Erasure(ExplanationStudy):
         heard = hear(context, self.ask, extra=FLOORS)
         if self.stored is not None:
             heard = [_with_model(context, self.ask, testimony, self.other_model) for testimony in heard]
-        instances = pd.concat([self._instances(t) for t in heard], ignore_index=True)
+        instances, strange = (
+            pd.concat(parts, ignore_index=True)
+            for parts in zip(*(self._erased(context, testimony) for testimony in heard), strict=True)
+        )
         summary = self._summary(instances)
-        strange = pd.concat([self._strange(t) for t in heard], ignore_index=True)
         familiarity = {"familiarity": familiarity_table(strange)} if len(strange) else {}
         unknown = () if familiarity else ("There are no training texts to set the erased texts beside.",)
         return self.finding(
@@ -103,13 +110,25 @@ class Erasure(ExplanationStudy):
                 "Erasure asks the model again: give the model that the stored explanations are of."
             )
 
-    def _instances(self, testimony: Testimony) -> pd.DataFrame:
+    def _erased(self, context: Context, testimony: Testimony) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """What erasing costs, text by text, and how unlike training texts the rest is; both are kept."""
         assert testimony.model is not None
-        return erase(testimony.model, testimony, self.fractions, self.perturbations)
+        specification = {
+            "model": testimony.model.fingerprint(),
+            "explanations": testimony.explanations.digest(),
+            "behind": fingerprint(testimony.behind),
+            "seed": testimony.seed,
+            "fractions": self.fractions,
+            "perturbations": self.perturbations,
+        }
+        folder = context.store.run(specification, "erasures", partial(self._make, testimony))
+        return read_parquet(folder / COSTS), read_parquet(folder / STRANGE)
 
-    def _strange(self, testimony: Testimony) -> pd.DataFrame:
+    def _make(self, testimony: Testimony, folder: Path) -> None:
         assert testimony.model is not None
-        return unfamiliarity(testimony.model, testimony, self.fractions, self.perturbations)
+        asked = testimony.model, testimony, self.fractions, self.perturbations
+        write_parquet(folder / COSTS, erase(*asked))
+        write_parquet(folder / STRANGE, unfamiliarity(*asked))
 
     def _summary(self, instances: pd.DataFrame) -> pd.DataFrame:
         """AOPC, the mean over thresholds, per operator, measure and method."""
