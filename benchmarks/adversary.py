@@ -24,7 +24,7 @@ from torch import Tensor
 from rashomon.data import Dataset
 from rashomon.data.batches import Batch, Rows
 from rashomon.data.planted import mock
-from rashomon.experiments.adversaries import Member, sibling, train_adversaries
+from rashomon.experiments.adversaries import Member, Relative, train_adversaries
 from rashomon.experiments.context import Context
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.trials import Trial, prepare
@@ -65,7 +65,7 @@ def held_out(model: Model, base: Model, rows: Rows) -> tuple[float, float]:
 def straightforward(trial: Trial, training: TrainingSpec, seed: int) -> float:
     """AtteFa on test of one adversary."""
     base = trial.base_model()
-    model = sibling(base, None, seed)
+    model = Relative(trial.base).build(seed)
     free = model.free_of_decay()
     rest = [weight for weight in model.parameters() if all(weight is not other for other in free)]
     groups = [{"params": rest, "weight_decay": training.weight_decay}, {"params": free}]

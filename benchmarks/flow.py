@@ -12,11 +12,13 @@ from collections.abc import Callable
 
 import networkx as nx
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 
-from rashomon.explainers.flow import attention_flow, augment
+from rashomon.explainers.flow import attention_flow
+from rashomon.models.attention import augmented
 
 SCALE = 10**7  # SciPy's capacities are whole numbers of 32 bits
 
@@ -27,7 +29,8 @@ def random_layers(layers: int, heads: int, tokens: int, seed: int) -> NDArray[np
     logits = 1.5 * rng.normal(size=(layers, heads, tokens, tokens))
     logits += 1.5 * rng.normal(size=(layers, heads, 1, tokens))
     weights = np.exp(logits - logits.max(-1, keepdims=True))
-    return augment(weights / weights.sum(-1, keepdims=True))
+    heads_sum_to_one = torch.from_numpy(weights / weights.sum(-1, keepdims=True))
+    return augmented(heads_sum_to_one).numpy()
 
 
 def scipy_graph(layers: NDArray[np.float64]) -> csr_array:
