@@ -250,3 +250,13 @@ def test_a_terminal_and_a_notebook_show_some_and_say_how_many_more() -> None:
     assert page.count("<section") == SHOWN
     assert "and 7 more examples" in page
     assert repr(many) == f"Explanations({SHOWN + 7} of {SHOWN + 7} examples by lime)"
+
+
+def test_a_digest_tells_who_says_what_of_which_tokens(four: Explanations) -> None:
+    item = four[0]
+    same = Explanations([item]).digest()
+    assert Explanations([replace(item)]).digest() == same
+    read_otherwise = replace(item, tokens=tuple(f"{token}x" for token in item.tokens))
+    for other in (replace(item, scores=item.scores + 1), replace(item, method="other"), read_otherwise):
+        assert Explanations([other]).digest() != same
+    assert Explanations([item, replace(item, example_id="next")]).digest() != same

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 from weakref import WeakValueDictionary
 
 from rashomon.data import Dataset, Example, load_dataset
@@ -209,23 +210,16 @@ class Context:
 
         ``dropout`` leaves dropout on while the model is explained; what was so explained carries a warning.
         """
-        request = Request.of(model, methods, seed, space=space, background=tuple(background), dropout=dropout)
+        request = Request.of(model, methods, seed, space, background, dropout)
         blocks = blocks_of(model, examples, request)
         self.side_by_side(self._explaining(model, blocks, request), f"explaining {len(examples)} texts")
         return read_blocks(self.store, blocks, request)
 
     def explanation_work(
-        self,
-        model: Model,
-        examples: Sequence[Example],
-        methods: Sequence[str | Explainer],
-        *,
-        seed: int = 0,
-        space: Space = "logit",
-        background: Sequence[Example] = (),
+        self, model: Model, examples: Sequence[Example], methods: Sequence[str | Explainer], **how: Any
     ) -> list[Work]:
-        """What ``explanations`` would have to do, for those who have other work to do beside it."""
-        request = Request.of(model, methods, seed, space=space, background=tuple(background))
+        """What ``explanations`` of the same would have to do, for those who have other work to do beside it."""
+        request = Request.of(model, methods, **how)
         return self._explaining(model, blocks_of(model, examples, request), request)
 
     def _explaining(self, model: Model, blocks: Sequence[Block], request: Request) -> list[Work]:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -46,8 +45,17 @@ class Request:
     dropout: bool = False  # whether it stays on while the model is explained
 
     @classmethod
-    def of(cls, model: Model, methods: Sequence[str | Explainer], seed: int, **rest: Any) -> Request:
-        return cls(tuple(make_explainer(method).suited(model) for method in methods), seed, **rest)
+    def of(
+        cls,
+        model: Model,
+        methods: Sequence[str | Explainer],
+        seed: int = 0,
+        space: Space = "logit",
+        background: Sequence[Example] = (),
+        dropout: bool = False,
+    ) -> Request:
+        explainers = tuple(make_explainer(method).suited(model) for method in methods)
+        return cls(explainers, seed, space, tuple(background), dropout)
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ class Penalties:
         """Those to try, the strongest first; the one that is given, where one is."""
         objective = self.objective(variant)
         if has_weight(variant):
-            return (float(objective.weight),)  # type: ignore[attr-defined]
+            return (_weight(objective),)
         grid = self.grid or GRIDS.get(objective.name, GRIDS["tying"])
         return tuple(sorted(set(grid), reverse=True))
 
@@ -184,11 +184,16 @@ def _dev_f1(context: Context, subject: Subject) -> tuple[float, float]:
     return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
 
 
+def _weight(objective: Objective) -> float:
+    """Of a penalty, also of another package; what has none was refused when it was named."""
+    return float(vars(objective)["weight"])
+
+
 def _variant(base: Subject, objective: Objective, probe: Model) -> Variant:
     return Variant(
         objective.name,
         replace(base, objective=objective.label),
-        float(objective.weight),  # type: ignore[attr-defined]
+        _weight(objective),
         str(getattr(objective, "reading", "")),
         objective.companion(probe, 0) is not None,
     )

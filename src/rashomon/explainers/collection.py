@@ -123,10 +123,10 @@ class Explanations(Sequence[Explanation]):
         return tuple(dict.fromkeys(item.example_id for item in self))
 
     def digest(self) -> str:
-        """A short hash of who says what of which text."""
+        """A short hash of who says what of which tokens."""
         content = hashlib.sha256()
         for item in self:
-            said = (item.method, item.example_id, item.model, item.target, item.answer)
+            said = (item.method, item.example_id, item.tokens, item.model, item.target, item.answer)
             content.update(repr(said).encode("utf-8", "replace") + item.scores.tobytes())
         return content.hexdigest()[:16]
 

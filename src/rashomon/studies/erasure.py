@@ -116,6 +116,7 @@ class Erasure(ExplanationStudy):
         specification = {
             "model": testimony.model.fingerprint(),
             "explanations": testimony.explanations.digest(),
+            "examples": fingerprint(testimony.examples),
             "behind": fingerprint(testimony.behind),
             "seed": testimony.seed,
             "fractions": self.fractions,
