@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from rashomon.audits.kept_findings import finding_of, missing_work
 from rashomon.audits.record import Audit, ReportContent
 from rashomon.audits.verdicts import overall, verdicts
 from rashomon.data import Dataset, Example, words_of
 from rashomon.data.rationales import marks_of
 from rashomon.errors import DoesNotFit, UserError, cautions, unknown_name
 from rashomon.experiments.abilities import able_model
-from rashomon.experiments.context import Context, Work
+from rashomon.experiments.context import Context, Work, is_small
 from rashomon.experiments.regularised import dynamics_of
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.testimony import METHODS, Ask, answerable, background, draw, heard_elsewhere
@@ -29,7 +30,7 @@ from rashomon.runs.store import library_versions
 from rashomon.studies.agreement import Agreement, mean_by_example
 from rashomon.studies.base import Finding, Study, configuration_of, in_order, studies
 
-SHARES = (40, 45, 15)  # of the time: models, explanations and adversaries, studies
+SHARES = (40, 45, 13, 2)  # of the time: models, explanations and adversaries, studies, what they found
 
 
 @dataclass(frozen=True)
@@ -170,6 +171,9 @@ def _findings(
             others = [needed for needed in models if needed.model != subject.model]
             _work_together(context, plan, context.training_work(others))
         with part_of(advance, SHARES[2]):
+            if is_small(context.models(subject)[0].model):
+                context.side_by_side(missing_work(plan, context), "studies")
+        with part_of(advance, SHARES[3]):
             return _carry_out(context, plan, warnings)
 
 
@@ -193,7 +197,7 @@ def _carry_out(context: Context, plan: Sequence[Study], warnings: list[str]) -> 
     with progress("auditing", len(plan)) as advance:
         for study in plan:
             try:
-                findings.append(study.run(context))
+                findings.append(finding_of(study, context))
             except DoesNotFit as error:  # a full disk or a dead worker ends the audit
                 warnings.append(f"{study.name} was left out: {error}")
             advance(1, study.name)

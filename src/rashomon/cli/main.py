@@ -61,7 +61,12 @@ def main(arguments: list[str] | None = None) -> None:
     signal.signal(signal.SIGTERM, _terminate)
     for stream in (sys.stdout, sys.stderr):  # a terminal that cannot show a character shows its escape
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    sys.exit(run(arguments))
+    code = run(arguments)
+    if "rashomon.runs.executor" in sys.modules:
+        from rashomon.runs.executor import end_workers
+
+        end_workers()
+    sys.exit(code)
 
 
 def run(arguments: list[str] | None = None) -> int:

@@ -223,7 +223,7 @@ class Context:
         return self._explaining(model, blocks_of(model, examples, request), request)
 
     def _explaining(self, model: Model, blocks: Sequence[Block], request: Request) -> list[Work]:
-        given = self._folder_of(model) if _is_small(model) else None
+        given = self._folder_of(model) if is_small(model) else None
         return [
             Work(
                 block.paths(self.store)[missing[0]],
@@ -254,7 +254,7 @@ def _identity(model: Model) -> tuple[str, tuple[str, ...]]:
     return model.fingerprint(), tuple(model.labels)
 
 
-def _is_small(model: Model) -> bool:
+def is_small(model: Model) -> bool:
     """Whether one core is enough for it: the matrices of a small network leave the others idle."""
     return model.device.type == "cpu" and sum(p.numel() for p in model.parameters()) < SMALL
 

@@ -6,9 +6,8 @@ the point, the paper's settings and those that were used.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from time import perf_counter
@@ -16,22 +15,20 @@ from typing import Any
 
 from rashomon.data.data_folder import data_folder
 from rashomon.experiments.context import Context
-from rashomon.experiments.figures import Distributions, Figure, Matrix, Plot, Series
+from rashomon.experiments.figures import TextMap
 from rashomon.models.build import is_pretrained
 from rashomon.papers.grid import Choice, Point, Vectors, models_of, seeds_of, texts_of
 from rashomon.papers.plan import Run
 from rashomon.papers.published import Key
-from rashomon.runs.files import read_json, read_parquet, write_bytes, write_json, write_parquet
-from rashomon.runs.frames import storable, tidy
+from rashomon.runs.files import write_json
 from rashomon.runs.integrity import damage
 from rashomon.runs.specifications import to_plain
 from rashomon.runs.store import RunInfo, Store
 from rashomon.studies.base import Finding, Study
+from rashomon.studies.finding_files import read_finding, read_more, write_finding
 
 KIND = "replications"
-FINDING, FIGURES, TABLES, BEGUN = "finding.json", "figures.json", "tables", "begun.json"
-TOLD = ("study", "question", "verdict", "configuration", "warnings", "title", "chapter")
-FIGURE_KINDS = {"matrix": Matrix, "distributions": Distributions, "plot": Plot}
+BEGUN = "begun.json"
 
 
 @dataclass(frozen=True)
@@ -83,12 +80,7 @@ class Kept:
         return None if given is None else (Path(given["file"]).name, given["scale"])
 
     def finding(self) -> Finding:
-        told = read_json(self.path / FINDING)
-        names: list[str] = told["tables"]
-        frames = {name: read_parquet(self.path / TABLES / f"{at}.parquet") for at, name in enumerate(names)}
-        figures = json.loads((self.path / FIGURES).read_text(encoding="utf-8"))
-        fields = {name: told[name] for name in TOLD} | {"warnings": tuple(told["warnings"])}
-        return Finding(**fields, tables=frames, figures=tuple(map(_figure, figures)))
+        return read_finding(self.path)
 
 
 def specification_of(point: Point, study: Study, choice: Choice, data_dir: Path | None) -> Replicated:
@@ -117,7 +109,7 @@ def keep(context: Context, specification: Replicated, study: Study) -> None:
         started = perf_counter()
         finding = study.run(context)
         took = {"seconds": perf_counter() - started, "resumed": resumed}
-        _write(folder, finding, took | _extent(study))
+        write_finding(folder, _without_texts(finding), took | _extent(study))
 
     context.store.run(specification, KIND, make)
 
@@ -144,35 +136,14 @@ def answering(run: Run, paper: str, kept: Sequence[Kept], choice: Choice, any_ve
 
 
 def _kept(info: RunInfo) -> Kept:
-    told = read_json(info.path / FINDING)
-    return Kept(
-        info.path,
-        info.created,
-        info.specification,
-        **{name: told[name] for name in ("seconds", "resumed", "models", "seeds", "texts")},
-    )
+    return Kept(info.path, info.created, info.specification, **read_more(info.path))
 
 
 def _extent(study: Study) -> dict[str, int | None]:
     return {"models": models_of(study), "seeds": len(seeds_of(study)), "texts": texts_of(study)}
 
 
-def _write(folder: Path, finding: Finding, took: Mapping[str, Any]) -> None:
-    (folder / TABLES).mkdir(exist_ok=True)
-    for at, frame in enumerate(finding.tables.values()):
-        write_parquet(folder / TABLES / f"{at}.parquet", storable(tidy(frame)))
-    told = {name: getattr(finding, name) for name in TOLD} | {"warnings": list(finding.all_warnings)}
-    write_json(folder / FINDING, {**told, "tables": list(finding.tables), **took})
-    names = {kind: name for name, kind in FIGURE_KINDS.items()}
-    figures = [
-        {"kind": names[type(one)], **asdict(one)} for one in finding.figures if type(one) in names
-    ]  # what is undefined in a figure is NaN, which Python's own JSON keeps
-    write_bytes(folder / FIGURES, json.dumps(figures, default=lambda value: value.tolist()).encode())
-
-
-def _figure(data: dict[str, Any]) -> Figure:
-    kind = FIGURE_KINDS[data.pop("kind")]
-    if kind is Plot:
-        data["series"] = tuple(Series(**one) for one in data["series"])
-    made: Figure = kind(**data)
-    return made
+def _without_texts(finding: Finding) -> Finding:
+    """Maps hold texts of datasets, which a replication does not spread."""
+    figures = tuple(figure for figure in finding.figures if not isinstance(figure, TextMap))
+    return replace(finding, figures=figures)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from contextvars import ContextVar
@@ -54,6 +55,14 @@ def run_tasks(
             if on_done is not None:
                 on_done(index)
     return [results[index] for index in range(len(tasks))]
+
+
+def end_workers() -> None:
+    """Processes that wait for more work are ended at once: asked politely, they take seconds to leave."""
+    loky = sys.modules.get("joblib.externals.loky.reusable_executor")
+    executor = getattr(loky, "_executor", None)
+    if executor is not None:
+        executor.shutdown(wait=True, kill_workers=True)
 
 
 def check_backend(name: str) -> None:
