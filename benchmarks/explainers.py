@@ -159,7 +159,7 @@ OURS = {
     "layer-conductance, 21 points": make_explainer(
         "layer-conductance", steps=21, trapezoid=False, endpoints=False
     ),
-    "gradient-shap, 24 samples": make_explainer("gradient-shap"),
+    "gradient-shap, 24 samples": make_explainer("gradient-shap", samples=24),
     "deeplift (Captum: no rules, does not add up)": make_explainer("deeplift"),
 }
 

@@ -205,3 +205,23 @@ def test_pairs_add_up_over_both_texts(families: Families) -> None:
         assert item.gap is not None
         assert item.gap <= 0.01
         assert {int(s) for s in item.segments[item.content & (item.scores != 0)]} == {0, 1}
+
+
+@pytest.mark.parametrize("targets", [None, 0, 1])
+@pytest.mark.parametrize("name", SOME)
+def test_gradients_at_inputs_come_with_the_prediction(jobs: Jobs, name: str, targets: int | None) -> None:
+    model = jobs(name).model
+    texts, alone = SINGLES[:3], ["gradient-norm", "gradient-x-input"]
+    passes = []
+    hook = model.first_layer().register_forward_hook(lambda *_: passes.append(1))
+    try:
+        both = explain(model, texts[:1], alone, targets=targets)
+        assert len(passes) == 1
+    finally:
+        hook.remove()
+    both = explain(model, texts, alone, targets=targets)
+    beside = explain(model, texts, [*alone, "leave-one-out"], targets=targets)  # predicts on its own first
+    for one, other in zip(both, beside, strict=False):
+        assert (one.method, one.example_id, one.target) == (other.method, other.example_id, other.target)
+        np.testing.assert_allclose(one.scores, other.scores, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(one.probabilities, other.probabilities, atol=1e-6)

@@ -73,7 +73,7 @@ def test_sums_over_points_equal_autograd(jobs: Jobs, name: str, space: str) -> N
     job = jobs(name, space=space)
     places = ((0.25, 2.0), (0.9, -1.0))
     points = [Point(i, a, w, "mask") for i in range(len(job.encodings)) for a, w in places]
-    told = gather_gradients(job, points, "difference")
+    told = gather_gradients(job, points)
     for i, encoding in enumerate(job.encodings):
         batch = job.model.collate([encoding])
         ends = path_ends(job, [(i, "mask")])
@@ -106,8 +106,8 @@ def test_values_at_both_ends(jobs: Jobs, space: str) -> None:
 def test_gradients_in_small_memory_and_small_batches(jobs: Jobs) -> None:
     calm, tight = jobs("gru"), jobs("gru", token_budget=10)
     points = [Point(i, a, 1.0) for i in range(len(calm.encodings)) for a in (0.1, 0.5, 1.0)]
-    expected = gather_gradients(calm, points, "input")
-    for one, other in zip(expected, gather_gradients(tight, points, "input"), strict=True):
+    expected = gather_gradients(calm, points)
+    for one, other in zip(expected, gather_gradients(tight, points), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
     failing = jobs("gru")
 
@@ -117,7 +117,7 @@ def test_gradients_in_small_memory_and_small_batches(jobs: Jobs) -> None:
 
     hook = failing.model.register_forward_pre_hook(guard)
     try:
-        told = gather_gradients(failing, points, "input")
+        told = gather_gradients(failing, points)
     finally:
         hook.remove()
     for one, other in zip(expected, told, strict=True):
@@ -128,9 +128,9 @@ def test_gradients_in_small_memory_and_small_batches(jobs: Jobs) -> None:
 def test_gradients_flow_whatever_the_callers_mode(jobs: Jobs, mode: type) -> None:
     job = jobs("cnn")
     points = [Point(i, 1.0, 1.0) for i in range(len(job.encodings))]
-    expected = gather_gradients(job, points, "input")
+    expected = gather_gradients(job, points)
     with mode():
-        told = gather_gradients(job, points, "input")
+        told = gather_gradients(job, points)
     np.testing.assert_allclose(told[0], expected[0], atol=1e-6)
 
 

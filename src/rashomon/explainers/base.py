@@ -81,6 +81,7 @@ class Explainer(ABC):
     needs: ClassVar[frozenset[str]] = frozenset()  # capabilities a model must have
     signed: ClassVar[bool] = True  # whether its scores have a sign, where no ``aggregation`` decides that
     stochastic: ClassVar[bool] = False  # whether another seed gives other scores
+    at_inputs_alone: ClassVar[bool] = False  # whether gradients of texts as they are is all that it looks at
 
     @abstractmethod
     def attribute(self, job: Job) -> list[Scores]:

@@ -18,6 +18,7 @@ from rashomon.errors import DoesNotFit
 from rashomon.explainers.base import Explainer, Floats, Job, Scores
 from rashomon.explainers.collection import Explanations
 from rashomon.explainers.engine import Engine
+from rashomon.explainers.paths import Targets, look_at_inputs, looked
 from rashomon.explainers.record import UNKNOWN_TARGET, Explanation
 from rashomon.explainers.request import (
     Method,
@@ -100,8 +101,8 @@ def explain(
     ) as advance:
         for chunk in chunks(encodings):
             part = [encodings[i] for i in chunk]
-            logits = whole_logits(engine, part)
-            chosen = predicted(model, logits) if wanted is None else np.asarray([wanted[i] for i in chunk])
+            given_targets = None if wanted is None else np.asarray([wanted[i] for i in chunk])
+            logits, chosen = _looked_at(engine, part, given_targets, asked, space)
             job = Job(engine, part, chosen, space, seed, behind, asked)
             for number in order:
                 started = time.perf_counter()
@@ -115,6 +116,22 @@ def explain(
             engine.forget()
     seconds = {label: spent / max(1, len(given)) for label, spent in took.items()}
     return Explanations((record for of_method in records for record in of_method), seconds)
+
+
+def _looked_at(
+    engine: Engine,
+    encodings: Sequence[Encoding],
+    targets: Targets | None,
+    asked: Sequence[Explainer],
+    space: Space,
+) -> tuple[list[Floats], Targets]:
+    """Logits and targets of texts as they are. Where only gradients there are asked for, the pass brings them too."""
+    if not all(explainer.at_inputs_alone for explainer in asked):
+        logits = whole_logits(engine, encodings)
+        return logits, predicted(engine.model, logits) if targets is None else targets
+    logits, chosen, gradients = look_at_inputs(engine, encodings, targets, space)
+    engine.memory[looked(encodings, chosen, space)] = gradients
+    return logits, chosen
 
 
 def whole_logits(engine: Engine, encodings: Sequence[Encoding]) -> list[Floats]:

@@ -21,6 +21,7 @@ from rashomon.explainers.paths import (
     Reference,
     References,
     Repeated,
+    at_inputs,
     draw_references,
     gather_gradients,
     gather_pairs,
@@ -48,13 +49,13 @@ class GradientNorm(Explainer):
     """Norm of the output's gradient at each word embedding: how much, not for or against."""
 
     name: ClassVar[str] = "gradient-norm"
+    at_inputs_alone: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = NEEDS_GRADIENTS
     signed: ClassVar[bool] = False
     aggregation: Aggregation = "norm"
 
     def attribute(self, job: Job) -> list[Scores]:
-        points = [Point(i, 1.0, 1.0) for i in range(len(job.encodings))]
-        return [Scores(aggregate(v, self.aggregation)) for v in gather_gradients(job, points, "one")]
+        return [Scores(aggregate(at.gradient, self.aggregation)) for at in at_inputs(job)]
 
 
 @explainers.register("gradient-x-input")
@@ -63,12 +64,13 @@ class GradientInput(Explainer):
     """Gradient times word embedding."""
 
     name: ClassVar[str] = "gradient-x-input"
+    at_inputs_alone: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = NEEDS_GRADIENTS
     aggregation: Aggregation = "sum"
 
     def attribute(self, job: Job) -> list[Scores]:
-        points = [Point(i, 1.0, 1.0) for i in range(len(job.encodings))]
-        return [Scores(aggregate(v, self.aggregation)) for v in gather_gradients(job, points, "input")]
+        products = (at.gradient * at.embeddings for at in at_inputs(job))
+        return [Scores(aggregate(product, self.aggregation)) for product in products]
 
 
 @explainers.register("gradient-x-delta")
@@ -83,7 +85,7 @@ class GradientDelta(Explainer):
 
     def attribute(self, job: Job) -> list[Scores]:
         points = [Point(i, 1.0, 1.0, self.reference) for i in range(len(job.encodings))]
-        values = gather_gradients(job, points, "difference")
+        values = gather_gradients(job, points)
         changes = values_at_inputs(job) - values_at_references(job, [self.reference] * len(values))
         return complete(values, self.aggregation, changes)
 

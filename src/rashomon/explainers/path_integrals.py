@@ -28,7 +28,7 @@ from rashomon.explainers.paths import (
     values_at_references,
 )
 
-MOST_HALVED = 33  # what is rough beyond that is better served by the fast convergence of Gauss-Legendre
+MOST_HALVED = 65  # what is rough beyond that is better served by the fast convergence of Gauss-Legendre
 Quadrature = Literal["gauss-legendre", "trapezoid", "middle", "left", "right"]
 
 
@@ -173,7 +173,7 @@ def _weighted_sums(job: Job, nodes: Floats, weights: Floats, reference: Referenc
         for i in range(len(job.encodings))
         for alpha, weight in zip(nodes.tolist(), weights.tolist(), strict=True)
     ]
-    return gather_gradients(job, points, "difference")
+    return gather_gradients(job, points)
 
 
 @dataclass(frozen=True, slots=True)

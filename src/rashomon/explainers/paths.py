@@ -13,15 +13,18 @@ from typing import Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from rashomon.data.batches import Batch, Encoding, Ints
 from rashomon.errors import DoesNotFit, unknown_name
 from rashomon.explainers.base import Floats, Job
+from rashomon.explainers.engine import Engine
+from rashomon.models.tasks import Space
 
 Reference = Literal["pad", "zero", "mask"]
 References = Literal["pad", "zero", "mask", "training"]
-Multiplier = Literal["difference", "input", "one"]
+Targets = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,30 +109,78 @@ def _laid_over(encoding: Encoding, other: Encoding, pad_id: int) -> Ints:
     return ids
 
 
-def gather_gradients(job: Job, points: Sequence[Point], multiply: Multiplier) -> list[Floats]:
-    """For each example, the weighted sum over its points of gradient times multiplier: ``[n, D]``."""
+@dataclass(frozen=True, slots=True)
+class AtInput:
+    """One text as it is: its word embeddings ``[n, D]`` and the gradient of the explained output there."""
+
+    embeddings: Floats
+    gradient: Floats
+
+
+def look_at_inputs(
+    engine: Engine, encodings: Sequence[Encoding], targets: Targets | None, space: Space
+) -> tuple[list[Floats], Targets, list[AtInput]]:
+    """Logits, targets (those predicted, unless given) and gradients of texts as they are, in one pass for all three."""
+    model, task = engine.model, engine.model.task
+
+    def work(index: Ints) -> list[tuple[Floats, Targets, AtInput]]:
+        batch = model.collate([encodings[i] for i in index])
+        at = model.embed(batch).detach().requires_grad_(True)
+        logits = model(batch, embeddings=at).logits
+        asked = task.answers(logits.detach()) if targets is None else torch.from_numpy(targets[index])
+        (gradient,) = torch.autograd.grad(task.value(logits, asked.to(at.device), space).sum(), at)
+        lengths = [len(encodings[i]) for i in index]
+        found = zip(*map(_rows_on_cpu, (logits, at, gradient)), asked.cpu().numpy(), lengths, strict=True)
+        return [
+            (row[:n] if task.per_token else row, target, AtInput(word[:n], slope[:n]))
+            for row, word, slope, target, n in found
+        ]
+
+    looks = engine.run(np.array([len(encoding) for encoding in encodings]), work, gradients=True)
+    return [look[0] for look in looks], np.stack([look[1] for look in looks]), [look[2] for look in looks]
+
+
+def _rows_on_cpu(values: Tensor) -> Floats:
+    return np.asarray(values.detach().double().cpu().numpy())
+
+
+def at_inputs(job: Job) -> list[AtInput]:
+    """Embeddings and gradients of the job's texts, unless they were seen when it was made."""
+    key = looked(job.encodings, job.targets, job.space)
+    if key not in job.engine.memory:
+        job.engine.memory[key] = look_at_inputs(job.engine, job.encodings, job.targets, job.space)[2]
+    known: list[AtInput] = job.engine.memory[key]
+    return known
+
+
+def looked(encodings: Sequence[Encoding], targets: Targets, space: Space) -> object:
+    """Under which key an engine remembers what it saw at inputs."""
+    texts = tuple(encoding.ids.tobytes() + encoding.segments.tobytes() for encoding in encodings)
+    return "at inputs", texts, targets.tobytes(), space
+
+
+def gather_gradients(job: Job, points: Sequence[Point]) -> list[Floats]:
+    """For each example, the weighted sum over its points of gradient times difference: ``[n, D]``."""
     lengths = np.array([len(encoding) for encoding in job.encodings])
     sums: dict[int, Floats] = {}
 
     def work(index: Ints) -> Ints:
         chosen = [points[i] for i in index]
-        _add_up(sums, chosen, weighted_terms(job, chosen, multiply), lengths)
+        _add_up(sums, chosen, weighted_terms(job, chosen), lengths)
         return index
 
     job.engine.run(lengths[[point.example for point in points]], work, gradients=True)
     return [sums[i] for i in range(len(job.encodings))]
 
 
-def weighted_terms(job: Job, points: Sequence[Point], multiply: Multiplier) -> Tensor:
-    """The weighted gradient times multiplier at every point, of one batch: ``[B, T, D]``."""
+def weighted_terms(job: Job, points: Sequence[Point]) -> Tensor:
+    """The weighted gradient times difference at every point, of one batch: ``[B, T, D]``."""
     ends = path_ends(job, [(point.example, point.reference) for point in points])
     at = ends.at([point.alpha for point in points])
     value = job.value(job.model(ends.batch, embeddings=at), ends.targets)
     weights = torch.tensor([point.weight for point in points], dtype=value.dtype, device=value.device)
     (gradient,) = torch.autograd.grad(value, at, weights)
-    if multiply == "one":
-        return gradient
-    return gradient * (ends.inputs if multiply == "input" else ends.inputs - ends.others)
+    return gradient * (ends.inputs - ends.others)
 
 
 def _add_up(sums: dict[int, Floats], points: Sequence[Point], terms: Tensor, lengths: Ints) -> None:
@@ -163,7 +214,7 @@ def gather_pairs(
 
     def work(index: Ints) -> list[Floats]:
         chosen = [point for i in index for point in pairs[i]]
-        terms = weighted_terms(job, chosen, "difference")
+        terms = weighted_terms(job, chosen)
         _add_up(sums, chosen, terms, lengths)
         apart = reduce(terms[::2] - terms[1::2]).double().cpu().numpy()
         return [row[: lengths[pairs[i][0].example]] for row, i in zip(apart, index, strict=True)]
