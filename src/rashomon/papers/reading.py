@@ -41,10 +41,11 @@ def papers() -> list[str]:
 
 @cache
 def load(paper: str) -> Paper:
-    """A paper by its short name (``attefa``, ``not_not``)."""
-    if paper not in papers():
+    """A paper by its short name (``attefa``, ``not_not``, or ``not-not``)."""
+    name = paper.replace("-", "_")
+    if name not in papers():
         raise unknown_name("paper", paper, papers())
-    return read_paper(paper, (files("rashomon.papers") / f"{paper}.toml").read_text(encoding="utf-8"))
+    return read_paper(name, (files("rashomon.papers") / f"{name}.toml").read_text(encoding="utf-8"))
 
 
 def read_paper(name: str, text: str) -> Paper:
