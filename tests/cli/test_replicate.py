@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,8 @@ SMALL = (
         (("not_not", "--only", "anemia"), "Anemia is left out: MIMIC-III may not be passed on"),
         (("not_not", "--budget", "0"), "A budget is a number of minutes above 0, not 0."),
         (("not_not", "--budget", "0.01"), "Nothing fits into 0.01 minutes"),
+        (("not_not", "--write", "x.md"), "--write is of all papers"),
+        (("--write", "no/such/folder.md"), "Cannot write no/such/folder.md"),
         (("not_not", "--seeds", "0"), "at least one seed, not 0"),
         (("not_not", "--set", "hiden=4"), "hiden"),
         (("--table", "2"), "Say which paper to replicate"),
@@ -106,3 +109,16 @@ def test_killed_and_resumed_gives_the_same_page(
     said = rashomon("replicate", "--claims", "--store", "two", *SMALL, "--json")
     outcomes = {row["claim"]: row["outcome"] for row in json.loads(said.out)["claims"]}
     assert outcomes["C7"] != "not run"
+    written = rashomon(
+        "replicate", "--write", "done.md", "--store", "two", *SMALL, "--data-dir", data, "--json"
+    )
+    assert json.loads(written.out) == {"document": "done.md"}
+    text = Path("done.md").read_text(encoding="utf-8")
+    assert f"| C7 | {_says('C7', said.out)} | {outcomes['C7']} |" in text
+    assert "| necessity on sst, bilstm | 3 | all |" in text
+    assert re.search(r"\| sst \| bilstm \| uniform \| f1 \| \.822 \| \d\.\d{3} \[.*\] \| −?\.\d{3} \|", text)
+    assert "disagreement problem" not in text  # of that paper nothing was run
+
+
+def _says(claim: str, document: str) -> str:
+    return next(str(row["says"]) for row in json.loads(document)["claims"] if row["claim"] == claim)

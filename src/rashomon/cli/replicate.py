@@ -62,6 +62,10 @@ def command(
     out: Annotated[Path, typer.Option(help="Folder for report.html, replication.json and tables.")] = Path(
         "rashomon-replication"
     ),
+    write: Annotated[
+        Path | None,
+        typer.Option(help="Write what the store holds of all papers to this Markdown file; nothing is run."),
+    ] = None,
     *,
     store: StoreOptions,
     output: OutputOptions,
@@ -96,7 +100,9 @@ def command(
             raise UserError("There are no word vectors to scale; say which with --embeddings.")
         vectors = Vectors(vectors.file, embedding_scale)
     choice = Choice(tuple(table or ()), names_in(only), names_in(encoder), seeds, changes, vectors)
-    if claims:
+    if write is not None:
+        _write_document(paper, choice, write, store, printer)
+    elif claims:
         any_vectors = embeddings is None and embedding_scale is None
         _say_claims(paper, choice, any_vectors, store, printer)
     elif paper is None:
@@ -120,6 +126,23 @@ def _say_overview(store: StoreOptions, printer: Printer) -> None:
     frame = overview(store.runs(), store.data_dir)
     printer.table("Tables that can be replicated", list(frame.columns), frame.itertuples(index=False), keep=4)
     printer.document({"tables": frame.to_dict("records")})
+
+
+def _write_document(
+    paper: str | None, choice: Choice, file: Path, store: StoreOptions, printer: Printer
+) -> None:
+    from rashomon.papers.replication_document import replication_document
+    from rashomon.runs.files import write_bytes, written_or_told
+
+    if paper is not None:
+        raise UserError("--write is of all papers: leave the paper out.")
+    text = replication_document(
+        store.runs(), choice, store.data_dir, f"rashomon replicate --write {file.name}"
+    )
+    with written_or_told(f"Cannot write {file}"):
+        write_bytes(file, text.encode())
+    printer.plain(f"The document is in {file.resolve()}")
+    printer.document({"document": str(file)})
 
 
 def _say_claims(
