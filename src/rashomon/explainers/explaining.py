@@ -143,7 +143,7 @@ def chunks(encodings: Sequence[Encoding]) -> Iterator[list[int]]:
 
 
 def _cut_off(encoding: Encoding) -> str:
-    share = encoding.cut / (encoding.cut + int(encoding.content.sum()))
+    share = encoding.unseen
     return f"{encoding.cut} tokens ({share:.0%} of the text) did not fit into the model and were cut"
 
 
