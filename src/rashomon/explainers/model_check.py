@@ -53,6 +53,7 @@ class ModelCheck:
     milliseconds: float | None  # a forward pass of one text of ordinary length, where it was timed
     refused: dict[str, str] = field(default_factory=dict)  # methods, with the reason
     answered: tuple[str, ...] = ()
+    caution: str = ""  # what to be wary of in all that it says
 
     def rows(self) -> list[tuple[str, str]]:
         """As a table: what, and what was found."""
@@ -78,6 +79,8 @@ class ModelCheck:
         ]
         if self.milliseconds is not None:
             table.append(("speed", f"{milliseconds(self.milliseconds / 1000)} for a text of ordinary length"))
+        if self.caution:
+            table.append(("mind", self.caution))
         table.append(("methods", f"{len(self.answered)} answer: {', '.join(self.answered)}"))
         return table + [(f"refused: {', '.join(methods)}", why) for why, methods in self.by_reason().items()]
 
@@ -135,6 +138,7 @@ def check_model(model: Model, timed: bool = True) -> ModelCheck:
         milliseconds=_milliseconds(model) if timed else None,
         refused={name: why for name, why in refused.items() if why},
         answered=answered,
+        caution="" if traits is None else traits.company_words,
     )
 
 

@@ -154,7 +154,7 @@ class Model(nn.Module, ABC):
         Hashing all weights takes longer than a backward pass, so the last hash is kept as long as torch counts no
         change of any of them; a few values of each are looked at, too, for changes behind torch's back.
         """
-        weights = sorted(self.state_dict().items())
+        weights = sorted(_tensors_in(self.state_dict()))
         settings = json.dumps(self.settings(), sort_keys=True)
         seen = (settings, *(_trace(name, tensor) for name, tensor in weights))
         if self._fingerprinted is None or self._fingerprinted[0] != seen:
@@ -162,9 +162,18 @@ class Model(nn.Module, ABC):
             digest.update(settings.encode())
             for name, tensor in weights:
                 digest.update(name.encode())
-                digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy())
+                digest.update(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy().data)
             self._fingerprinted = seen, digest.hexdigest()[:16]
         return self._fingerprinted[1]
+
+
+def _tensors_in(state: Mapping[str, Any]) -> Iterator[tuple[str, Tensor]]:
+    """The weights by name; those that torch packs when it quantises a layer are taken out of their packages."""
+    for name, value in state.items():
+        packed = value if isinstance(value, tuple) else (value,)
+        for number, tensor in enumerate(packed):
+            if isinstance(tensor, Tensor):
+                yield (f"{name}.{number}", tensor.dequantize()) if len(packed) > 1 else (name, tensor)
 
 
 def _trace(name: str, tensor: Tensor) -> tuple[object, ...]:

@@ -7,6 +7,7 @@ token out equals masking it. What does not hold is left out of ``capabilities``.
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -19,7 +20,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from rashomon.data.batches import Batch, Encoding
 from rashomon.data.example import Example
-from rashomon.errors import UserError
+from rashomon.errors import Caution, UserError
 from rashomon.models.base import Model, Output
 from rashomon.models.checkpoints import load_checkpoint, quiet
 from rashomon.models.network_calls import NetworkCaller
@@ -55,6 +56,8 @@ class HuggingFaceModel(Model):
         self.call = NetworkCaller(network, tokenizer)
         self.traits = probe(self.call, tokenizer, self.task)
         self.equal_lengths, self.lacks = self.traits.equal_lengths, self.traits.lacks
+        if self.traits.company:
+            warnings.warn(self.traits.company_words, Caution, stacklevel=3)
         self.pad_id = int(tokenizer.pad_token_id)
         masks = (tokenizer.mask_token_id, tokenizer.unk_token_id, tokenizer.pad_token_id)
         self.mask_id = next(int(token) for token in masks if token is not None)

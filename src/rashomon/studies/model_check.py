@@ -48,6 +48,7 @@ class ModelChecked(Study):
         return self.finding(
             f"{_asked(found)} {_seen(lengths, model)}",
             {"summary": pd.DataFrame(rows, columns=["what", "found"]), "instances": lengths},
+            warnings=(found.caution,) if found.caution else (),
         )
 
 
