@@ -152,6 +152,8 @@ def _attention(model: Model) -> str:
     with torch.no_grad(), evaluating(model):
         output = model(model.collate(model.encode([_example(model)])))
     heads = 0 if output.attention is None else output.attention.shape[1]
+    if output.stacks is not None:
+        return f"{heads} heads, of a decoder that reads the text and its encoder; both are followed"
     layers = len(output.layers or ())
     depth = f"{layers} layers of " if layers else ""
     return f"{depth}{heads} {'head' if heads == 1 else 'heads'}" + (

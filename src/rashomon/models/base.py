@@ -42,7 +42,10 @@ class Output:
     hidden: Tensor  # [B, T, H]
     pooled: Tensor  # [B, P]
     layers: tuple[Tensor, ...] | None = None  # each [B, heads, T, T]
-    readout: Tensor | None = None  # [B, T]
+    readout: Tensor | None = None  # [B, T]; [B, 2T] beside ``stacks``
+    stacks: tuple[Tensor, ...] | None = (
+        None  # each [B, 1, 2T, 2T]: an encoder's and its decoder's maps as one stack
+    )
 
     @property
     def probabilities(self) -> Tensor:
@@ -59,7 +62,7 @@ class Model(nn.Module, ABC):
     pad_id: int
     mask_id: int  # the id that stands for a hidden token
     capabilities: frozenset[str]  # of "attention", "layers", "gradients", "removal", "token-level",
-    # "classes", "fresh", "reweighting"
+    # "classes", "fresh", "reweighting", "both-stacks"
     wants_attention: bool = True  # see without_attention
     equal_lengths: bool = False  # whether padding changes the answer, so that rows of one length go together
     lacks: Mapping[str, str] = MappingProxyType({})  # why it has not a capability, where it can say so

@@ -29,6 +29,7 @@ from rashomon.models.probe import first_layer_of, probe, top_hidden
 from rashomon.models.row_groups import by_length, is_whole
 from rashomon.models.subwords import SubwordReader
 from rashomon.models.tasks import CLASSIFICATION, OUTSIDE, SPAN, passage_of
+from rashomon.models.two_stacks import joined_maps
 from rashomon.models.uniform_attention import UNIFORM
 from rashomon.runs.files import read_json, write_json
 from rashomon.runs.folders import write_folder
@@ -115,13 +116,20 @@ class HuggingFaceModel(Model):
     ) -> Output:
         """Tokens are the encoder's; what decides is the decoder's state at the end mark, and what it attends to."""
         deciding = self.call.end_of(batch.ids, batch.mask).to(hidden.dtype)
-        crossing = given.cross_attentions[-1].transpose(1, 2) if with_attention else None
-        return Output(
+        output = Output(
             logits=logits,
-            attention=None if crossing is None else torch.einsum("bt,bt...->b...", deciding, crossing),
+            attention=None,
             hidden=hidden,
             pooled=torch.einsum("bt,bth->bh", deciding, given.decoder_hidden_states[-1]),
         )
+        if with_attention:
+            output.attention = torch.einsum("bt,bht...->bh...", deciding, given.cross_attentions[-1])
+        if with_attention and "both-stacks" in self.capabilities:
+            output.stacks = joined_maps(
+                given.encoder_attentions, given.decoder_attentions, given.cross_attentions
+            )
+            output.readout = torch.cat((torch.zeros_like(deciding), deciding), 1)
+        return output
 
     def first_layer(self) -> nn.Module:
         return first_layer_of(self.network)

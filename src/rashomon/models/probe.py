@@ -133,6 +133,11 @@ class _Probe:
             "removal": None if self.equal_lengths or self._removal_is_masking() else "",
         }
         lacks["layers"] = _TWO_STACKS if call.two_stacks else lacks["attention"]
+        lacks["both-stacks"] = ""
+        if call.two_stacks and self.equal_lengths:
+            lacks["layers"] = _TWO_STACKS_APART
+        elif call.two_stacks and not lacks["attention"] and self._tells_both_stacks():
+            lacks["both-stacks"] = None
         lacks["first-layer"] = None if lacks["gradients"] else self._why_no_first_layer()
         return Traits(
             frozenset(name for name, why in lacks.items() if why is None and name != "first-layer"),
@@ -247,14 +252,15 @@ class _Probe:
         ids, mask = self._padded()
         given = self._run(ids, mask, output_attentions=True)
         maps = given.get("cross_attentions") if self.call.two_stacks else given.get("attentions")
-        if not maps or any(one is None for one in maps):
-            return False
-        square = (ids.shape[1], ids.shape[1])
-        if any(one.dim() != 4 or one.shape[-2:] != square for one in maps):
-            return False
-        rows = torch.stack([one[0, :, mask[0].bool()] for one in maps])  # what real tokens look at
-        on_padding = rows[..., ~mask[0].bool()]
-        return _equal(rows.sum(-1), torch.ones(())) and bool((on_padding == 0).all())
+        return _are_maps(maps, mask[0].bool())
+
+    def _tells_both_stacks(self) -> bool:
+        """The same of an encoder and of its decoder, as many of the latter as look across."""
+        ids, mask = self._padded()
+        given = self._run(ids, mask, output_attentions=True)
+        below, above = given.get("encoder_attentions"), given.get("decoder_attentions")
+        real = mask[0].bool()
+        return _are_maps(below, real) and _are_maps(above, real) and len(above) == len(given.cross_attentions)
 
     def _removal_is_masking(self) -> bool:
         """Whether a token that is left out, the others keeping their positions, equals one that is masked."""
@@ -343,11 +349,27 @@ class _Probe:
 
 
 _NO_ATTENTION = "the model does not say what it attends to"
-_TWO_STACKS = "attention cannot be followed from a decoder that reads the text itself into its encoder"
+_TWO_STACKS = (
+    "its layers are those of an encoder and a decoder, and no single one is what the prediction reads"
+)
+_TWO_STACKS_APART = (
+    "attention is not followed through an encoder and a decoder where padding changes the answer"
+)
 _NOT_DIFFERENTIABLE = "the model's output cannot be differentiated"
 _NOT_THE_SLOPE = (
     "the model's gradients are not the slopes of its output, as where some of its layers are quantised"
 )
+
+
+def _are_maps(maps: Any, real: Tensor) -> bool:
+    """Whether these are attentions of the text ``[1, heads, T, T]`` with ``real [T]`` tokens, the rest padding."""
+    if not maps or any(one is None for one in maps):
+        return False
+    square = (len(real), len(real))
+    if any(one.dim() != 4 or one.shape[-2:] != square for one in maps):
+        return False
+    rows = torch.stack([one[0, :, real] for one in maps])  # what real tokens look at
+    return _equal(rows.sum(-1), torch.ones(())) and bool((rows[..., ~real] == 0).all())
 
 
 def _named(read: Tensor) -> str:
