@@ -22,7 +22,17 @@ from tests.studies.planted import LABELS, SMALL, planted, subject_in
 METHODS = ("attention", "leave-one-out", "random")
 TRIAL = ("permutation", "instance-adversary", "seed-variance", "attefa")
 MAPPED = ("cartography", "curvature")
-STUDIES = ("performance", "agreement", "noise-ceiling", "erasure", "recovery", *MAPPED, "necessity", *TRIAL)
+STUDIES = (
+    "performance",
+    "model-check",
+    "agreement",
+    "noise-ceiling",
+    "erasure",
+    "recovery",
+    *MAPPED,
+    "necessity",
+    *TRIAL,
+)
 TEXTS = (
     "a witty warm film and a great plot",
     "the movie was dull",
@@ -107,6 +117,7 @@ def test_checkpoints_on_a_file(
     )
     assert [finding.study for finding in audit.findings] == [
         "performance",
+        "model-check",
         "agreement",
         "noise-ceiling",
         "erasure",
@@ -132,6 +143,7 @@ def test_nothing_needs_labels(context: Context, checkpoint: Callable[..., Path],
     assert audit.gold_labels == {}
     assert [finding.study for finding in audit.findings] == [
         "performance",
+        "model-check",
         "agreement",
         "erasure",
         "curvature",
@@ -161,7 +173,12 @@ def test_a_study_that_cannot_be_done_is_named(context: Context) -> None:
     subject = subject_in(context, Dataset("d", {**data.splits, "test": wrong}, data.labels))
     settings = AuditSettings(subject, ("leave-one-out",), 6, without=("necessity", "noise-ceiling", *TRIAL))
     audit = run_audit(context, settings)
-    assert [finding.study for finding in audit.findings] == ["performance", "erasure", "curvature"]
+    assert [finding.study for finding in audit.findings] == [
+        "performance",
+        "model-check",
+        "erasure",
+        "curvature",
+    ]
     left_out = [warning for warning in audit.warnings if "left out: " in warning]
     assert [warning.split()[0] for warning in left_out] == [
         "agreement,",
@@ -239,7 +256,7 @@ def test_a_report_on_stored_explanations_names_what_is_in_the_file(context: Cont
 
 def test_what_was_done_to_the_data_is_in_the_record(context: Context) -> None:
     data = replace(planted(), notes=("2 of 98 rows of reviews.csv have an empty text and were left out.",))
-    settings = AuditSettings(subject_in(context, data), METHODS, 3, without=STUDIES[2:])
+    settings = AuditSettings(subject_in(context, data), METHODS, 3, without=STUDIES[3:])
     assert data.notes[0] in run_audit(context, settings).warnings
 
 
@@ -263,6 +280,6 @@ def test_explanations_from_elsewhere_take_part(tmp_path: Path) -> None:
 
 
 def test_too_few_texts_are_the_reason_on_the_terminal_too(context: Context) -> None:
-    settings = AuditSettings(subject_in(context), ("attention", "leave-one-out"), 2, without=STUDIES[2:])
+    settings = AuditSettings(subject_in(context), ("attention", "leave-one-out"), 2, without=STUDIES[3:])
     audit = run_audit(context, settings)
     assert "too few texts to tell" in audit.verdicts[0].sentence

@@ -30,6 +30,13 @@ def test_a_sentence_joins_what_the_studies_said() -> None:
     assert other.sentence == "B changes."
 
 
+def test_a_part_with_a_comma_is_closed_by_one() -> None:
+    lengthy = Judgement("a", "stability", "good", "repeats itself, by its top five tokens", "kappa 1.00")
+    (said,) = verdicts(["a"], [AGREEMENT, _finding("x", lengthy), _finding("y", FAITHFUL)], {})
+    wanted = "A partly agrees, repeats itself, by its top five tokens, and names tokens that the model uses."
+    assert said.sentence == wanted
+
+
 def test_an_aspect_of_another_package_is_said_too() -> None:
     own = Judgement("a", "readability", "good", "is short enough to be read", "9 words")
     (said,) = verdicts(["a"], [_finding("reading-time", own)], {})

@@ -24,7 +24,7 @@ from tests.cli.conftest import Command
 from tests.studies.planted import planted, subject_in
 
 FEW = ("agreement", "noise-ceiling", "recovery", "necessity", "permutation", "instance-adversary")
-FEW += ("performance", "seed-variance", "attefa", "cartography", "curvature")
+FEW += ("performance", "model-check", "seed-variance", "attefa", "cartography", "curvature")
 
 
 @dataclass(frozen=True)

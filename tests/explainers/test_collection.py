@@ -214,6 +214,20 @@ def test_a_failed_save_leaves_the_old_file(tmp_path: Path, four: Explanations, m
     assert [file.name for file in tmp_path.iterdir()] == ["e.parquet"]
 
 
+def test_files_from_before_the_share_that_was_not_seen(tmp_path: Path, four: Explanations) -> None:
+    path = tmp_path / "e.parquet"
+    Explanations([replace(four[0], unseen=0.25), replace(four[1], unseen=0.0), four[2]]).save(path)
+    assert [item.unseen for item in Explanations.load(path)] == [0.25, 0.0, None]
+    pq.write_table(pq.read_table(path).drop_columns(["unseen"]), path)
+    old = Explanations.load(path)
+    assert [item.unseen for item in old] == [None] * 3
+    assert old[2] == four[2]
+    assert old.words()[0].unseen is None
+    for wrong in (-0.1, 1.5, float("nan")):
+        with pytest.raises(UserError, match="a share is from 0 to 1"):
+            replace(four[0], unseen=wrong)
+
+
 def test_files_that_are_no_explanations_are_refused(tmp_path: Path, four: Explanations) -> None:
     with pytest.raises(UserError, match="no explanations file"):
         Explanations.load(tmp_path / "missing.parquet")

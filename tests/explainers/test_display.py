@@ -144,6 +144,25 @@ def test_the_prediction_in_a_line(target: int, probabilities: tuple[float, ...],
 # ---- the terminal
 
 
+@pytest.mark.parametrize(
+    ("unseen", "said"),
+    [
+        (None, ""),
+        (0.0, ""),
+        (0.001, "; less than 1% of the text not seen"),
+        (0.344, "; 34% of the text not seen"),
+    ],
+)
+def test_what_was_not_seen_is_said(unseen: float | None, said: str) -> None:
+    item = replace(REVIEW, unseen=unseen)
+    line = f"Prediction: positive (90.0%){said}"
+    assert prediction(item) == line
+    assert line in printed(to_rich([item]))
+    assert line in to_html([item])
+    pair = replace(item, text_pair="another")
+    assert prediction(pair) == line.replace("the text ", "the texts ")
+
+
 def test_a_row_a_method_readable_without_colour() -> None:
     other = replace(
         REVIEW, method="attention", scores=-REVIEW.scores, gap=0.031, warnings=("careful [bold]",)

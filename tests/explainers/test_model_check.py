@@ -19,7 +19,11 @@ def test_a_classifier(families: Families) -> None:
     assert (found.longest_text, found.deeplift_missing) == (64, "")
     assert found.deeplift_gap is not None
     assert found.deeplift_gap < 1e-3
+    assert found.milliseconds is not None
     assert found.milliseconds > 0
+    assert "speed" in dict(found.rows())
+    untimed = check_model(families("bert"), timed=False)
+    assert untimed.rows() == [row for row in found.rows() if row[0] != "speed"]
     assert json.loads(json.dumps(found.to_dict()))["labels"] == ["LABEL_0", "LABEL_1"]
 
 
@@ -29,8 +33,11 @@ def test_what_is_refused_is_said(name: str) -> None:
     assert set(found.refused) == set(REFUSED[name])
     assert all(found.refused.values())
     rows = dict(found.rows())
-    for method in REFUSED[name]:
-        assert rows[f"refused: {method}"] == found.refused[method]
+    assert sorted(method for methods in found.by_reason().values() for method in methods) == sorted(
+        REFUSED[name]
+    )
+    for why, methods in found.by_reason().items():
+        assert rows[f"refused: {', '.join(methods)}"] == why == found.refused[methods[0]]
     assert ("changes the answer;" in found.padding) == (name in ("fnet", "xlnet"))
 
 

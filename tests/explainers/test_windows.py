@@ -14,6 +14,7 @@ from tests.explainers.conftest import Families
 from tests.models.tiny import PAIRS, SINGLES
 
 LONG = Example("long", "A witty film, warm and great; the plot is cold but not awful. " * 12, 1)
+LONG_PAIR = Example("pair", "is the film good", text_pair=LONG.text.strip())
 METHODS = ["deeplift", "leave-one-out", "attention"]
 
 
@@ -70,11 +71,61 @@ def test_scores_are_those_of_the_mean_over_windows(families: Families, space: st
     np.testing.assert_allclose(told[3].scores, plain.scores, atol=1e-5)
 
 
+@pytest.mark.parametrize("family", ["bert", "roberta", "bilstm"])
+@pytest.mark.parametrize("overlap", [0.0, 0.4])
+def test_the_second_text_of_a_pair_is_read_by_windows(
+    families: Families, family: str, overlap: float
+) -> None:
+    model = families(family, pair=True)
+    windows = windows_of(model, LONG_PAIR, overlap)
+    assert len(windows) > 2
+    document = LONG_PAIR.text_pair or ""
+    seen = np.zeros(len(document), dtype=int)
+    for window, following in zip(windows, [*windows[1:], None], strict=True):
+        piece = window.example.text_pair or ""
+        assert window.example.text == LONG_PAIR.text
+        assert document[window.start : window.start + len(piece)] == piece
+        assert model.encode([window.example])[0].cut == 0
+        seen[window.start : window.start + len(piece)] += 1
+        if following is not None:  # as much as fits: another word does not
+            more = document[window.start : window.start + len(piece) + 12]
+            assert model.encode([Example("more", LONG_PAIR.text, text_pair=more)])[0].cut > 0
+    assert (seen[[letter != " " for letter in document]] > 0).all()
+    told = explain_windows(model, [LONG_PAIR], ["leave-one-out"], overlap=overlap)[0]
+    parts = explain(
+        model, [w.example for w in windows], ["leave-one-out"], targets=[told.target] * len(windows)
+    )
+    total = sum(part.scores[part.content].sum() for part in parts) / len(windows)
+    assert told.scores.sum() == pytest.approx(total, rel=1e-4)
+    first = [part.scores[part.content & (part.segments == 0)] for part in parts]
+    np.testing.assert_allclose(told.scores[told.segments == 0], np.mean(first, 0), atol=1e-6)
+    for segment, text in enumerate((LONG_PAIR.text, document)):
+        here = np.flatnonzero(told.segments == segment)
+        if family != "roberta":  # whose tokens hold the space before them, which a window's first word lacks
+            assert "".join(told.surface(place) for place in here) == text.replace(" ", "")
+        assert (np.diff(told.word_ids[here]) >= 0).all()
+    assert told.unseen == 0
+    assert (told.text, told.text_pair) == (LONG_PAIR.text, document)
+
+
+def test_a_word_longer_than_the_window_is_read_in_parts(families: Families) -> None:
+    model = families("roberta", pair=True)
+    windows = windows_of(model, Example("run", "a film", text_pair="x" * 200))
+    assert len(windows) > 2
+    assert all(model.encode([window.example])[0].cut == 0 for window in windows)
+    last = windows[-1]
+    assert last.start + len(last.example.text_pair or "") == 200
+
+
 def test_what_has_no_windows(families: Families) -> None:
     model = families("bert", pair=True)
     assert len(windows_of(model, PAIRS[0])) == 1
-    with pytest.raises(UserError, match="Only single texts"):
+    with pytest.raises(
+        UserError, match="first text of 'pair' leaves no room for its second in the 64 tokens"
+    ):
         windows_of(model, Example("pair", LONG.text, text_pair="a film"))
+    with pytest.raises(UserError, match="Only classes are predicted by windows"):
+        windows_of(families("bert-qa"), Example("question", "who", text_pair=LONG.text))
     with pytest.raises(UserError, match="overlap by a share"):
         windows_of(model, LONG, 1.0)
 
@@ -85,3 +136,6 @@ def test_a_cut_text_says_how_much_was_not_seen(families: Families) -> None:
     share = encoding.cut / (encoding.cut + encoding.content.sum())
     (item,) = explain(model, [LONG], ["attention"])
     assert any(f"({share:.0%} of the text)" in warning for warning in item.warnings)
+    assert item.unseen == pytest.approx(share)
+    assert explain(model, SINGLES[:1], ["attention"])[0].unseen == 0
+    assert explain_windows(model, [LONG], ["attention"])[0].unseen == 0

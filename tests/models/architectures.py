@@ -210,13 +210,8 @@ def small_tokenizer(
     family: Family, pad: str | None = "[PAD]", side: str = "right"
 ) -> PreTrainedTokenizerFast:
     """``pad`` is the padding token's name: "[SEP]" is the one that ends texts; None where there is none."""
-    tokens = [
-        *SPECIAL,
-        *WORDS,
-        *PIECES,
-        *(t for t in LETTERS if t not in WORDS),
-        *(f"##{t}" for t in LETTERS),
-    ]
+    pieces = (*SPECIAL, *WORDS, *PIECES, *LETTERS, *(f"##{t}" for t in LETTERS))
+    tokens = list(dict.fromkeys(pieces))  # each once, so that ids have no gaps
     tokenizer = Tokenizer(models.WordPiece({t: n for n, t in enumerate(tokens)}, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()

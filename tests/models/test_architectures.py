@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from functools import cache
 
+import networkx as nx
 import numpy as np
 import pytest
 import torch
@@ -44,7 +45,7 @@ METHODS = explainers.names()
 STACKED = ("bart", "mbart", "plbart", "mvp", "t5", "mt5", "umt5")
 # What is refused, by family; anything else is answered.
 REFUSED: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(STACKED, ("attention-rollout", "attention-flow", "layer-conductance")),
+    **dict.fromkeys(STACKED, ("layer-conductance",)),  # the decoder reads the words again
     **dict.fromkeys(("xlm", "flaubert"), ("layer-conductance",)),  # no module stands for a layer
     "xlnet": ("layer-conductance",),  # tokens before the batch
     "squeezebert": (
@@ -269,3 +270,74 @@ def test_two_stacks_tell_what_the_end_attends_to() -> None:
         expected = plain.cross_attentions[-1][0, :, -1]
         got = output.attention[number, :, : len(encoding)]
         torch.testing.assert_close(got, expected, atol=1e-5, rtol=0)
+
+
+def _by_hand(model: HuggingFaceClassifier, example: Example) -> np.ndarray:
+    """Rollout through both stacks in plain loops: what every place holds of every token, layer by layer."""
+    (encoding,) = model.encode([example])
+    ids = torch.from_numpy(encoding.ids)[None]
+    model.network.set_attn_implementation("eager")
+    with torch.no_grad():
+        given = model.network(input_ids=ids, output_attentions=True)
+    n = len(encoding)
+    read, decoded = np.eye(n), np.eye(n, k=-1)  # the decoder's first place holds no token
+    for maps in given.encoder_attentions:
+        read = 0.5 * maps[0].double().mean(0).numpy() @ read + 0.5 * read
+    for own, across in zip(given.decoder_attentions, given.cross_attentions, strict=True):
+        decoded = 0.5 * own[0].double().mean(0).numpy() @ decoded + 0.5 * decoded
+        decoded = 0.5 * across[0].double().mean(0).numpy() @ read + 0.5 * decoded
+    return np.asarray(decoded[np.flatnonzero(encoding.ids == 3)[-1]])
+
+
+@pytest.mark.parametrize(
+    "name", ["bart", "t5", *(pytest.param(n, marks=pytest.mark.slow) for n in STACKED[1:4])]
+)
+def test_rollout_through_both_stacks(name: str) -> None:
+    model = model_of(name)
+    for item, example in zip(explain(model, EXAMPLES, ["attention-rollout"]), EXAMPLES, strict=True):
+        expected = _by_hand(model, example)
+        np.testing.assert_allclose(item.scores, expected, atol=1e-6)
+        assert 0.5 < item.scores.sum() < 1  # the rest belongs to the mark that the decoder starts with
+
+
+def test_flow_through_both_stacks() -> None:
+    """Against networkx, on a graph drawn by hand: no token lets through more than its two places do."""
+    model = model_of("bart")
+    (item,) = explain(model, [SINGLES[5]], ["attention-flow"])
+    (encoding,) = model.encode([SINGLES[5]])
+    with torch.no_grad():
+        given = model.network(input_ids=torch.from_numpy(encoding.ids)[None], output_attentions=True)
+    n, graph = len(encoding), nx.DiGraph()
+
+    def edge(level: int, one: tuple[str, int], other: tuple[str, int], room: float) -> None:
+        if room:
+            graph.add_edge((level + 1, *one), (level, *other), capacity=room)
+
+    maps = [("enc", "enc", m) for m in given.encoder_attentions]
+    for own, across in zip(given.decoder_attentions, given.cross_attentions, strict=True):
+        maps += [("dec", "dec", own), ("dec", "enc", across)]
+    for level, (rows, columns, weights) in enumerate(maps, start=1):
+        mean = weights[0].double().mean(0).numpy()
+        for i in range(n):
+            for stack in ("enc", "dec"):
+                own = mean[i, i] if rows == columns == stack else 0.0
+                edge(level, (stack, i), (stack, i), 0.5 + 0.5 * own if stack == rows else 1.0)
+            for j in range(n):
+                if (rows, i) != (columns, j):
+                    edge(level, (rows, i), (columns, j), 0.5 * mean[i, j])
+    for i in range(n):
+        graph.add_edge((1, "enc", i), ("token", i), capacity=1.0)
+        if i:
+            graph.add_edge((1, "dec", i), ("token", i - 1), capacity=1.0)
+    top = (len(maps) + 1, "dec", int(np.flatnonzero(encoding.ids == 3)[-1]))
+    graph.add_edge("source", top, capacity=1.0)
+    expected = [nx.maximum_flow_value(graph, "source", ("token", i)) for i in range(n)]
+    np.testing.assert_allclose(item.scores, expected, atol=1e-6)
+
+
+def test_a_single_layer_of_two_stacks_is_refused() -> None:
+    why = make_explainer("attention", layer=0).refusal(model_of("bart"))
+    assert (
+        why
+        == "its layers are those of an encoder and a decoder, and no single one is what the prediction reads"
+    )

@@ -60,20 +60,6 @@ def test_scores_are_those_of_the_loaded_checkpoint(folder: Path, state: str) -> 
     assert all(torch.equal(value, weights[name]) for name, value in network.state_dict().items())
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_is_explained_in_a_float32_copy(folder: Path, dtype: torch.dtype) -> None:
-    network, tokenizer = parts(folder)
-    network.to(dtype)
-    told = explain(wrap(network, tokenizer), SINGLES[:3], METHODS)
-    assert network.dtype == dtype
-    rounded, _ = parts(folder)
-    rounded.load_state_dict({name: value.to(dtype).float() for name, value in rounded.state_dict().items()})
-    expected = explain(wrap(rounded, tokenizer), SINGLES[:3], METHODS)
-    for one, other in zip(told, expected, strict=True):
-        assert np.isfinite(one.scores).all()
-        np.testing.assert_allclose(one.scores, other.scores, rtol=1e-5, atol=1e-7)
-
-
 def test_labels_are_the_networks_own_or_given(folder: Path) -> None:
     network, tokenizer = parts(folder)
     network.config.id2label = {0: "down", 1: "up"}

@@ -22,10 +22,7 @@ in a batch, on either side of padding and with any padding token.
 
 
 def row(name: str, found: ModelCheck) -> str:
-    refused: dict[str, list[str]] = {}
-    for method, why in found.refused.items():
-        refused.setdefault(why, []).append(method)
-    said = "; ".join(f"{', '.join(methods)} ({why})" for why, methods in refused.items())
+    said = "; ".join(f"{', '.join(methods)} ({why})" for why, methods in found.by_reason().items())
     gap = "refused" if found.deeplift_gap is None else f"{found.deeplift_gap:.0e}"
     lifted = f"warns: no rule for {found.deeplift_missing}" if found.deeplift_missing else gap
     padding = "read by equal lengths" if found.padding.startswith("changes") else ""

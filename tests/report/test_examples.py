@@ -106,3 +106,16 @@ def test_empty_text():
     )
     shown = example_data(replace(sample_audit(1), explanations=Explanations([blank])))["examples"][0]
     assert shown["tokens"] == 0
+
+
+def test_what_was_not_seen_stands_beside_the_prediction():
+    audit = sample_audit(2)
+    first, *rest = audit.explanations.example_ids
+    cut = Explanations(
+        replace(item, unseen=0.4 if item.example_id == first else 0.0) for item in audit.explanations
+    )
+    said = {
+        shown["id"]: shown["said"] for shown in example_data(replace(audit, explanations=cut))["examples"]
+    }
+    assert said[first].endswith("; 40% of the text not seen")
+    assert all("not seen" not in said[other] for other in rest)

@@ -22,6 +22,7 @@ HOSTILE = "</script><script>alert('x')</script><img src=x onerror=alert(1)> a go
 METHODS = ("attention", "leave-one-out")
 STUDIES_OF_A_GIVEN_MODEL = [
     "performance",
+    "model-check",
     "agreement",
     "noise-ceiling",
     "erasure",

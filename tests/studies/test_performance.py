@@ -151,6 +151,6 @@ def test_a_regression_head_is_said_to_be_one(
     with pytest.raises(UserError, match=r"regression head\), which has no probability; explain its logit"):
         ra.explain(head, texts, "gradient-x-input", space="probability")
     report = ra.audit(head, texts, methods=("gradient-x-input", "leave-one-out"), store=tmp_path / "store")
-    assert [f.study for f in report.audit.findings][:2] == ["performance", "agreement"]
+    assert [f.study for f in report.audit.findings][:3] == ["performance", "model-check", "agreement"]
     assert any("erasure was left out: The model gives a number" in told for told in report.audit.warnings)
     assert "gives a number" in report.audit.model

@@ -46,7 +46,10 @@ def _verdict(method: str, judgements: Sequence[Judgement]) -> MethodVerdict:
 
 
 def _join(parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+    if len(parts) == 1:
+        return parts[0]
+    closed = "," if ", " in parts[-2] else ""  # "repeats itself, by its top five tokens, and names ..."
+    return f"{', '.join(parts[:-1])}{closed} and {parts[-1]}"
 
 
 def _cost(method: str, costs: Mapping[str, float]) -> Judgement:

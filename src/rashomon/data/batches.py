@@ -43,6 +43,11 @@ class Encoding:
         """The tokens that may be perturbed and ranked."""
         return ~self.special
 
+    @property
+    def unseen(self) -> float:
+        """The share of the text's tokens that did not fit."""
+        return self.cut / (self.cut + int(self.content.sum())) if self.cut else 0.0
+
 
 @dataclass(slots=True)
 class Batch:

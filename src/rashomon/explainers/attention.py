@@ -1,7 +1,8 @@
 """Attention read as explanation: the weights themselves, rollout and flow through a transformer's layers.
 
 Scores say what the predicting position receives from each token (not what a token pays), and are never
-negative. Rollout and flow follow the layers down to the input from the positions that enter the prediction.
+negative. Rollout and flow follow the layers down to the input from the positions that enter the prediction; of an
+encoder-decoder through both stacks.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from rashomon.errors import UserError
 from rashomon.explainers.base import REASONS, Explainer, Floats, Job, Scores, explainers
 from rashomon.explainers.flow import attention_flow
 from rashomon.measures.threads import torch_threads
-from rashomon.models.attention import augmented, rollout
+from rashomon.models.attention import augmented, followed
 from rashomon.models.base import Model, Output
+from rashomon.models.two_stacks import places_of, to_tokens
 
 
 @explainers.register("attention")
@@ -35,7 +37,7 @@ class Attention(Explainer):
 
     def refusal(self, model: Model) -> str | None:
         if self.layer is not None and "layers" not in model.capabilities:
-            return REASONS["layers"]
+            return {**REASONS, **model.lacks}["layers"]
         return Explainer.refusal(self, model)
 
     def attribute(self, job: Job) -> list[Scores]:
@@ -68,18 +70,36 @@ class _ThroughLayers(Explainer):
     needs: ClassVar[frozenset[str]] = frozenset({"attention", "layers"})
     signed: ClassVar[bool] = False
 
+    def refusal(self, model: Model) -> str | None:
+        return None if "both-stacks" in model.capabilities else Explainer.refusal(self, model)
+
     def attribute(self, job: Job) -> list[Scores]:
         def read(output: Output, row: int, n: int) -> Scores:
-            assert output.layers is not None
-            assert output.readout is not None
-            layers = torch.stack([layer[row, :, :n, :n] for layer in output.layers]).double()
-            return Scores(self.trace(layers, output.readout[row, :n].double()))
+            maps = _one_stack if output.stacks is None else _both_stacks
+            return Scores(self.trace(*maps(output, row, n))[:n])
 
         return job.engine.outputs(job.encodings, read)
 
     @abstractmethod
-    def trace(self, layers: Tensor, readout: Tensor) -> Floats:
-        """Scores ``[n]`` from the attention ``[L, heads, n, n]``, lowest layer first, and the readout ``[n]``."""
+    def trace(self, matrices: Tensor, readout: Tensor) -> Floats:
+        """Scores ``[n]`` from augmented attention ``[L, n, n]``, lowest layer first, and the readout ``[n]``."""
+
+
+def _one_stack(output: Output, row: int, n: int) -> tuple[Tensor, Tensor]:
+    assert output.layers is not None
+    assert output.readout is not None
+    layers = torch.stack([layer[row, :, :n, :n] for layer in output.layers]).double()
+    return augmented(layers), output.readout[row, :n].double()
+
+
+def _both_stacks(output: Output, row: int, n: int) -> tuple[Tensor, Tensor]:
+    """The first ``n`` places at the bottom are the tokens."""
+    assert output.stacks is not None
+    assert output.readout is not None
+    places = places_of(n, output.readout.shape[1] // 2).to(output.readout.device)
+    layers = torch.stack([layer[row][:, places][:, :, places] for layer in output.stacks]).double()
+    lowest = to_tokens(n).to(layers.device)
+    return torch.cat((lowest[None], augmented(layers))), output.readout[row, places].double()
 
 
 @explainers.register("attention-rollout")
@@ -89,8 +109,8 @@ class AttentionRollout(_ThroughLayers):
 
     name: ClassVar[str] = "attention-rollout"
 
-    def trace(self, layers: Tensor, readout: Tensor) -> Floats:
-        return np.asarray(rollout(tuple(layers), readout).cpu().numpy())
+    def trace(self, matrices: Tensor, readout: Tensor) -> Floats:
+        return np.asarray(followed(tuple(matrices), readout).cpu().numpy())
 
 
 @explainers.register("attention-flow")
@@ -100,6 +120,6 @@ class AttentionFlow(_ThroughLayers):
 
     name: ClassVar[str] = "attention-flow"
 
-    def trace(self, layers: Tensor, readout: Tensor) -> Floats:
+    def trace(self, matrices: Tensor, readout: Tensor) -> Floats:
         with torch_threads():
-            return attention_flow(augmented(layers).cpu().numpy(), readout.cpu().numpy())
+            return attention_flow(matrices.cpu().numpy(), readout.cpu().numpy())

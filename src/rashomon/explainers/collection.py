@@ -55,9 +55,11 @@ _SCHEMA = pa.schema(
         pa.field("unit", pa.string(), nullable=False),
         pa.field("merged_by", pa.string()),
         pa.field("answer", pa.list_(pa.int64())),
+        pa.field("unseen", pa.float64()),
     ],
     metadata={_KIND: b"explanations", _VERSION: SCHEMA_VERSION.encode()},
 )
+_LATER = ("unseen",)  # columns that files of this version may lack, as nothing is known of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +256,7 @@ class Explanations(Sequence[Explanation]):
             if metadata.get(_KIND) != b"explanations":
                 raise UserError(f"{path} is no explanations file: it was not written by Explanations.save.")
             version = metadata.get(_VERSION, b"").decode(errors="replace")
-            if version != SCHEMA_VERSION or not file.schema_arrow.equals(_SCHEMA):
+            if version != SCHEMA_VERSION or not _is_ours(file.schema_arrow):
                 raise UserError(
                     f"{path} has version {version or 'unknown'} of the explanations format and this is "
                     f"version {SCHEMA_VERSION}; make the file again."
@@ -308,6 +310,12 @@ def _check_comparable(row: Sequence[Explanation]) -> None:
             raise UserError(
                 f"{pair} explain different answers, {first.target_label!r} and {other.target_label!r}."
             )
+
+
+def _is_ours(schema: pa.Schema) -> bool:
+    return bool(schema.equals(_SCHEMA)) or bool(
+        schema.equals(pa.schema([field for field in _SCHEMA if field.name not in _LATER]))
+    )
 
 
 def _table(items: Sequence[Explanation]) -> pa.Table:

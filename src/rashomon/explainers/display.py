@@ -24,9 +24,11 @@ from rich.table import Table
 from rich.text import Text
 
 from rashomon.explainers.record import UNKNOWN_TARGET, Explanation
+from rashomon.wording import percent
 
 STRONGEST = 3  # tokens marked and listed for each method
 LEVELS = 8  # steps of colour on each side of zero
+LEAST = 0.005  # share that is written as a whole percent
 
 RGB = tuple[int, int, int]
 # (background, text, for, against): the strongest colour still gives the text a contrast of 4.5 to 1 or more.
@@ -110,7 +112,16 @@ def by_example(explanations: Iterable[Explanation]) -> list[list[Explanation]]:
 
 
 def prediction(explanation: Explanation) -> str:
-    """One line on what is explained, and how sure the model was."""
+    """One line on what is explained, how sure the model was, and what it did not see."""
+    share = explanation.unseen or 0.0
+    text = "text" if explanation.text_pair is None else "texts"
+    missed = (
+        f"; {percent(share) if share >= LEAST else 'less than 1%'} of the {text} not seen" if share else ""
+    )
+    return f"{_explained(explanation)}{missed}"
+
+
+def _explained(explanation: Explanation) -> str:
     target, probabilities = explanation.target, explanation.probabilities
     if explanation.answer is not None:
         sure = f" ({probabilities[0]:.1%})" if probabilities else ""

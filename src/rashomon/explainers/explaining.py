@@ -160,8 +160,9 @@ def chunks(encodings: Sequence[Encoding]) -> Iterator[list[int]]:
 
 
 def _cut_off(encoding: Encoding) -> str:
-    share = encoding.cut / (encoding.cut + int(encoding.content.sum()))
-    return f"{encoding.cut} tokens ({share:.0%} of the text) did not fit into the model and were cut"
+    return (
+        f"{encoding.cut} tokens ({encoding.unseen:.0%} of the text) did not fit into the model and were cut"
+    )
 
 
 @cache
@@ -206,4 +207,5 @@ class _About:
             versions=self.versions,
             warnings=scores.warnings + cut,
             answer=(int(target[0]), int(target[1])) if target.ndim else None,
+            unseen=encoding.unseen,
         )

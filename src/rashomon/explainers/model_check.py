@@ -18,6 +18,7 @@ from rashomon.explainers.base import explainers, make_explainer
 from rashomon.explainers.explaining import explain
 from rashomon.models.base import Model, without_attention
 from rashomon.models.evaluator import evaluating
+from rashomon.wording import milliseconds
 
 _TEXT = "The plot is thin, the jokes are old, and yet it is hard not to like this warm and witty little film"
 _PASSAGE = "It was shown in a small town first, and people went there twice because it was warm and witty."
@@ -49,9 +50,10 @@ class ModelCheck:
     positions: str
     deeplift_gap: float | None
     deeplift_missing: str  # operations without a rule; empty where all have one
-    milliseconds: float  # a forward pass of one text of ordinary length
+    milliseconds: float | None  # a forward pass of one text of ordinary length, where it was timed
     refused: dict[str, str] = field(default_factory=dict)  # methods, with the reason
     answered: tuple[str, ...] = ()
+    caution: str = ""  # what to be wary of in all that it says
 
     def rows(self) -> list[tuple[str, str]]:
         """As a table: what, and what was found."""
@@ -74,10 +76,20 @@ class ModelCheck:
             ("prediction reads", self.pooling),
             ("padding", self.padding),
             ("positions", self.positions),
-            ("speed", f"{self.milliseconds:.0f} ms for a text of ordinary length"),
-            ("methods", f"{len(self.answered)} answer: {', '.join(self.answered)}"),
         ]
-        return table + [(f"refused: {method}", why) for method, why in self.refused.items()]
+        if self.milliseconds is not None:
+            table.append(("speed", f"{milliseconds(self.milliseconds / 1000)} for a text of ordinary length"))
+        if self.caution:
+            table.append(("mind", self.caution))
+        table.append(("methods", f"{len(self.answered)} answer: {', '.join(self.answered)}"))
+        return table + [(f"refused: {', '.join(methods)}", why) for why, methods in self.by_reason().items()]
+
+    def by_reason(self) -> dict[str, list[str]]:
+        """The methods that are refused, those for the same reason together."""
+        together: dict[str, list[str]] = {}
+        for method, why in self.refused.items():
+            together.setdefault(why, []).append(method)
+        return together
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types."""
@@ -90,11 +102,12 @@ class ModelCheck:
         yield table
 
 
-def check_model(model: Model) -> ModelCheck:
+def check_model(model: Model, timed: bool = True) -> ModelCheck:
     """Find out what a model can do.
 
     Args:
         model: any model.
+        timed: whether to say how long an answer takes, too.
 
     Returns:
         What was found, and for every method whether it can be asked, or why not.
@@ -122,9 +135,10 @@ def check_model(model: Model) -> ModelCheck:
         positions="its own" if first is None else f"counted from {first}, and kept when a token is taken out",
         deeplift_gap=gap,
         deeplift_missing=missing,
-        milliseconds=_milliseconds(model),
+        milliseconds=_milliseconds(model) if timed else None,
         refused={name: why for name, why in refused.items() if why},
         answered=answered,
+        caution="" if traits is None else traits.company_words,
     )
 
 
@@ -138,6 +152,8 @@ def _attention(model: Model) -> str:
     with torch.no_grad(), evaluating(model):
         output = model(model.collate(model.encode([_example(model)])))
     heads = 0 if output.attention is None else output.attention.shape[1]
+    if output.stacks is not None:
+        return f"{heads} heads, of a decoder that reads the text and its encoder; both are followed"
     layers = len(output.layers or ())
     depth = f"{layers} layers of " if layers else ""
     return f"{depth}{heads} {'head' if heads == 1 else 'heads'}" + (

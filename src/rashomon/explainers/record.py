@@ -60,6 +60,7 @@ class Explanation:
     merged_by: Merge | None = None
     answer: tuple[int, int] | None = None  # first and last entry of the explained span, where it is one
     spread: Floats | None = None  # standard error of each score, for methods that sample
+    unseen: float | None = None  # share of the text that did not fit into the model; None when unknown
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -77,6 +78,7 @@ class Explanation:
         put(self, "configuration", _plain(self.configuration, "configuration"))
         put(self, "versions", _plain(self.versions, "versions"))
         _check_shapes(self)
+        _check_unseen(self)
         put(self, "warnings", _with_warning_of_non_finite(self))
 
     def __len__(self) -> int:
@@ -283,6 +285,14 @@ def _check_shapes(explanation: Explanation) -> None:
     start, end = explanation.offsets.T
     if (start < 0).any() or (end < start).any() or (end > length).any():
         raise UserError(f"{who} has character offsets outside its text.")
+
+
+def _check_unseen(explanation: Explanation) -> None:
+    if explanation.unseen is not None and not 0 <= explanation.unseen <= 1:
+        raise UserError(
+            f"The explanation of {explanation.example_id!r} by {explanation.method!r} says that "
+            f"{explanation.unseen} of the text was not seen; a share is from 0 to 1."
+        )
 
 
 def _with_warning_of_non_finite(explanation: Explanation) -> tuple[str, ...]:

@@ -80,9 +80,14 @@ def augmented(layers: Tensor) -> Tensor:
 
 def rollout(layers: Sequence[Tensor], readout: Tensor) -> Tensor:
     """``[..., T]``: attention multiplied down the layers (lowest first) from the weights with which the top is read."""
+    return followed([augmented(layer) for layer in layers], readout)
+
+
+def followed(matrices: Sequence[Tensor], readout: Tensor) -> Tensor:
+    """The same of matrices ``[..., T, T]`` that hold the residual already."""
     traced = readout.unsqueeze(-2)
-    for layer in reversed(layers):
-        traced = traced @ augmented(layer)
+    for matrix in reversed(matrices):
+        traced = traced @ matrix
     return traced.squeeze(-2)
 
 

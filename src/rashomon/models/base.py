@@ -42,7 +42,10 @@ class Output:
     hidden: Tensor  # [B, T, H]
     pooled: Tensor  # [B, P]
     layers: tuple[Tensor, ...] | None = None  # each [B, heads, T, T]
-    readout: Tensor | None = None  # [B, T]
+    readout: Tensor | None = None  # [B, T]; [B, 2T] beside ``stacks``
+    stacks: tuple[Tensor, ...] | None = (
+        None  # each [B, 1, 2T, 2T]: an encoder's and its decoder's maps as one stack
+    )
 
     @property
     def probabilities(self) -> Tensor:
@@ -59,7 +62,7 @@ class Model(nn.Module, ABC):
     pad_id: int
     mask_id: int  # the id that stands for a hidden token
     capabilities: frozenset[str]  # of "attention", "layers", "gradients", "removal", "token-level",
-    # "classes", "fresh", "reweighting"
+    # "classes", "fresh", "reweighting", "both-stacks"
     wants_attention: bool = True  # see without_attention
     equal_lengths: bool = False  # whether padding changes the answer, so that rows of one length go together
     lacks: Mapping[str, str] = MappingProxyType({})  # why it has not a capability, where it can say so
@@ -154,7 +157,7 @@ class Model(nn.Module, ABC):
         Hashing all weights takes longer than a backward pass, so the last hash is kept as long as torch counts no
         change of any of them; a few values of each are looked at, too, for changes behind torch's back.
         """
-        weights = sorted(self.state_dict().items())
+        weights = sorted(_tensors_in(self.state_dict()))
         settings = json.dumps(self.settings(), sort_keys=True)
         seen = (settings, *(_trace(name, tensor) for name, tensor in weights))
         if self._fingerprinted is None or self._fingerprinted[0] != seen:
@@ -162,9 +165,18 @@ class Model(nn.Module, ABC):
             digest.update(settings.encode())
             for name, tensor in weights:
                 digest.update(name.encode())
-                digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy())
+                digest.update(tensor.detach().cpu().reshape(-1).view(torch.uint8).numpy().data)
             self._fingerprinted = seen, digest.hexdigest()[:16]
         return self._fingerprinted[1]
+
+
+def _tensors_in(state: Mapping[str, Any]) -> Iterator[tuple[str, Tensor]]:
+    """The weights by name; those that torch packs when it quantises a layer are taken out of their packages."""
+    for name, value in state.items():
+        packed = value if isinstance(value, tuple) else (value,)
+        for number, tensor in enumerate(packed):
+            if isinstance(tensor, Tensor):
+                yield (f"{name}.{number}", tensor.dequantize()) if len(packed) > 1 else (name, tensor)
 
 
 def _trace(name: str, tensor: Tensor) -> tuple[object, ...]:

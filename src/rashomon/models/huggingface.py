@@ -7,6 +7,7 @@ token out equals masking it. What does not hold is left out of ``capabilities``.
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -19,7 +20,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from rashomon.data.batches import Batch, Encoding
 from rashomon.data.example import Example
-from rashomon.errors import UserError
+from rashomon.errors import Caution, UserError
 from rashomon.models.base import Model, Output
 from rashomon.models.checkpoints import load_checkpoint, quiet
 from rashomon.models.network_calls import NetworkCaller
@@ -28,6 +29,7 @@ from rashomon.models.probe import first_layer_of, probe, top_hidden
 from rashomon.models.row_groups import by_length, is_whole
 from rashomon.models.subwords import SubwordReader
 from rashomon.models.tasks import CLASSIFICATION, OUTSIDE, SPAN, passage_of
+from rashomon.models.two_stacks import joined_maps
 from rashomon.models.uniform_attention import UNIFORM
 from rashomon.runs.files import read_json, write_json
 from rashomon.runs.folders import write_folder
@@ -55,6 +57,8 @@ class HuggingFaceModel(Model):
         self.call = NetworkCaller(network, tokenizer)
         self.traits = probe(self.call, tokenizer, self.task)
         self.equal_lengths, self.lacks = self.traits.equal_lengths, self.traits.lacks
+        if self.traits.company:
+            warnings.warn(self.traits.company_words, Caution, stacklevel=3)
         self.pad_id = int(tokenizer.pad_token_id)
         masks = (tokenizer.mask_token_id, tokenizer.unk_token_id, tokenizer.pad_token_id)
         self.mask_id = next(int(token) for token in masks if token is not None)
@@ -112,13 +116,20 @@ class HuggingFaceModel(Model):
     ) -> Output:
         """Tokens are the encoder's; what decides is the decoder's state at the end mark, and what it attends to."""
         deciding = self.call.end_of(batch.ids, batch.mask).to(hidden.dtype)
-        crossing = given.cross_attentions[-1].transpose(1, 2) if with_attention else None
-        return Output(
+        output = Output(
             logits=logits,
-            attention=None if crossing is None else torch.einsum("bt,bt...->b...", deciding, crossing),
+            attention=None,
             hidden=hidden,
             pooled=torch.einsum("bt,bth->bh", deciding, given.decoder_hidden_states[-1]),
         )
+        if with_attention:
+            output.attention = torch.einsum("bt,bht...->bh...", deciding, given.cross_attentions[-1])
+        if with_attention and "both-stacks" in self.capabilities:
+            output.stacks = joined_maps(
+                given.encoder_attentions, given.decoder_attentions, given.cross_attentions
+            )
+            output.readout = torch.cat((torch.zeros_like(deciding), deciding), 1)
+        return output
 
     def first_layer(self) -> nn.Module:
         return first_layer_of(self.network)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -20,6 +21,9 @@ _TOLERANCE = 1e-4
 # Attention over a window of neighbours: a token left out moves others into the window.
 _WINDOWS = ("attention_window", "local_attention", "sliding_window", "block_size")
 _UNBOUNDED = 10**6
+_STEPS = (1e-3, 1e-2, 0.1)  # relative to the embeddings: small for kinks, large for flat and rounded answers
+_NEAR = 0.5  # true gradients miss by a tenth at most, those that pass beside quantised layers by tens
+_CLEARLY = 0.1  # of the largest change; what is below is the rounding of quantised weights
 _FAILURES = (RuntimeError, TypeError, ValueError, AttributeError, NotImplementedError, IndexError, KeyError)
 
 
@@ -33,6 +37,17 @@ class Traits:
     places: int  # how many tokens fit
     pooling: str
     equal_lengths: bool  # whether padding changes the answer
+    company: float  # by how much other texts in the batch change the answer
+
+    @property
+    def company_words(self) -> str:
+        """That as a sentence; empty where they do not."""
+        if not self.company:
+            return ""
+        return (
+            f"What this network says of a text changes by {self.company:.2g} or so with the texts that are read "
+            "beside it, as quantised networks do; scores are not finer than that."
+        )
 
     def readout(self, mask: Tensor) -> Tensor:
         """``[B, T]``: the weight of each top vector in the prediction."""
@@ -56,7 +71,9 @@ def probe(call: NetworkCaller, tokenizer: PreTrainedTokenizerBase, task: Task) -
     training = network.training
     network.eval()
     try:
-        return _Probe(call, tokenizer, task).traits()
+        with warnings.catch_warnings():  # what torch warns of is looked into here
+            warnings.filterwarnings("ignore", "(?s).*an autograd kernel was not registered")
+            return _Probe(call, tokenizer, task).traits()
     except _FAILURES as error:
         raise UserError(f"A {type(network).__name__} cannot be used here: {error}.") from error
     finally:
@@ -64,7 +81,12 @@ def probe(call: NetworkCaller, tokenizer: PreTrainedTokenizerBase, task: Task) -
 
 
 def first_layer_of(network: PreTrainedModel) -> nn.Module:
-    """The first of the network's layers: of the list as long as the network is deep, else of any list."""
+    """The first of the network's layers."""
+    return layers_of(network)[0]
+
+
+def layers_of(network: PreTrainedModel) -> nn.ModuleList:
+    """The list of layers that is as long as the network is deep, else any list."""
     lists = [
         module for module in network.base_model.modules() if isinstance(module, nn.ModuleList) and len(module)
     ]
@@ -72,7 +94,7 @@ def first_layer_of(network: PreTrainedModel) -> nn.Module:
     fitting = [module for module in lists if len(module) == depth] or lists
     if not fitting:
         raise UserError(f"A {type(network).__name__} has no layers one could look into.")
-    return fitting[0][0]
+    return fitting[0]
 
 
 def top_hidden(given: Any, width: int) -> Tensor:
@@ -111,6 +133,11 @@ class _Probe:
             "removal": None if self.equal_lengths or self._removal_is_masking() else "",
         }
         lacks["layers"] = _TWO_STACKS if call.two_stacks else lacks["attention"]
+        lacks["both-stacks"] = ""
+        if call.two_stacks and self.equal_lengths:
+            lacks["layers"] = _TWO_STACKS_APART
+        elif call.two_stacks and not lacks["attention"] and self._tells_both_stacks():
+            lacks["both-stacks"] = None
         lacks["first-layer"] = None if lacks["gradients"] else self._why_no_first_layer()
         return Traits(
             frozenset(name for name, why in lacks.items() if why is None and name != "first-layer"),
@@ -118,7 +145,17 @@ class _Probe:
             self._places(),
             pooling or "first",
             self.equal_lengths,
+            self._company(),
         )
+
+    def _company(self) -> float:
+        """By how much the answer differs in a batch with others; they share the rounding of quantised activations."""
+        content = (~self.special).nonzero().flatten()
+        several = self.ids.repeat(4, 1)
+        for row in range(1, len(several)):
+            several[row, content] = self.ids[0, content].roll(row)
+        apart = (self._answer(self._run(several))[:1] - self._answer(self._run(self.ids))).abs().max()
+        return float(apart) if apart > _TOLERANCE else 0.0
 
     def _run(self, ids: Tensor, mask: Tensor | None = None, **options: Any) -> Any:
         mask = torch.ones_like(ids) if mask is None else mask
@@ -190,21 +227,40 @@ class _Probe:
             if not _equal(given, expected):
                 return "its answer depends on more than the embeddings of the words"
             (gradient,) = torch.autograd.grad(given.sum(), embedded, allow_unused=True)
-        return None if gradient is not None and bool(gradient.any()) else _NOT_DIFFERENTIABLE
+        if gradient is None or not bool(gradient.any()):
+            return _NOT_DIFFERENTIABLE
+        return None if self._is_slope(gradient, ids, mask, embedded.detach()) else _NOT_THE_SLOPE
+
+    def _is_slope(self, gradient: Tensor, ids: Tensor, mask: Tensor, at: Tensor) -> bool:
+        """Whether the answer moves as the gradient says, in some directions: it may have passed beside layers."""
+        generator = torch.Generator().manual_seed(0)
+        ways = torch.randn(4, *at.shape[1:], generator=generator).to(at)
+        said = (gradient * ways).sum((1, 2))
+        rows = 2 * len(ways)
+        for step in _STEPS:
+            size = step * at.square().mean().sqrt()
+            points = torch.cat((at + size * ways, at - size * ways))
+            given = self._answer(self._run(ids.repeat(rows, 1), mask.repeat(rows, 1), embeddings=points))
+            totals = given.flatten(1).sum(1)
+            seen = (totals[: len(ways)] - totals[len(ways) :]) / (2 * size)
+            if (seen - said).norm() < _NEAR * said.norm():
+                return True
+        return False
 
     def _tells_attention(self) -> bool:
         """Maps for every layer, as wide as the text, rows that sum to one, nothing on padding."""
         ids, mask = self._padded()
         given = self._run(ids, mask, output_attentions=True)
         maps = given.get("cross_attentions") if self.call.two_stacks else given.get("attentions")
-        if not maps or any(one is None for one in maps):
-            return False
-        square = (ids.shape[1], ids.shape[1])
-        if any(one.dim() != 4 or one.shape[-2:] != square for one in maps):
-            return False
-        rows = torch.stack([one[0, :, mask[0].bool()] for one in maps])  # what real tokens look at
-        on_padding = rows[..., ~mask[0].bool()]
-        return _equal(rows.sum(-1), torch.ones(())) and bool((on_padding == 0).all())
+        return _are_maps(maps, mask[0].bool())
+
+    def _tells_both_stacks(self) -> bool:
+        """The same of an encoder and of its decoder, as many of the latter as look across."""
+        ids, mask = self._padded()
+        given = self._run(ids, mask, output_attentions=True)
+        below, above = given.get("encoder_attentions"), given.get("decoder_attentions")
+        real = mask[0].bool()
+        return _are_maps(below, real) and _are_maps(above, real) and len(above) == len(given.cross_attentions)
 
     def _removal_is_masking(self) -> bool:
         """Whether a token that is left out, the others keeping their positions, equals one that is masked."""
@@ -236,16 +292,29 @@ class _Probe:
         with torch.enable_grad(), self.network.base_model.register_forward_hook(catch):
             given = self._run(self.ids, embeddings=embedded)
             tops += [given.hidden_states[-1]]
-            if not given.logits.requires_grad:
-                return None
-            gradients = torch.autograd.grad(given.logits.sum(), tops, allow_unused=True)
+            total = given.logits.sum()
+            gradients = torch.autograd.grad(total, tops, allow_unused=True) if total.requires_grad else ()
         gradient = next((g for g in gradients if g is not None), None)
-        if gradient is None or gradient.shape[:2] != self.ids.shape:
+        if gradient is None:
+            return self._pooling_without_gradients()
+        if gradient.shape[:2] != self.ids.shape:
             return None
-        read = (gradient[0].abs().sum(-1) > 0).nonzero().flatten().tolist()
-        if read == [self.ids.shape[1] - 1]:
-            return "last"
-        return "all" if len(read) > 1 else "first"
+        return _named(gradient[0].abs().sum(-1) > 0)
+
+    def _pooling_without_gradients(self) -> str | None:
+        """Which top vectors move the logits when they are turned round, one in each row of a batch."""
+        width = self.ids.shape[1]
+        turned = torch.arange(width, device=self.ids.device)
+
+        def turn(module: object, args: object, out: Any) -> None:
+            top = out if isinstance(out, Tensor) else out[0]
+            if top.shape[:2] == (width + 1, width):
+                top[turned, turned] *= -1
+
+        with layers_of(self.network)[-1].register_forward_hook(turn):
+            logits = self._run(self.ids.repeat(width + 1, 1)).logits
+        moved = (logits[:-1] - logits[-1]).abs().amax(-1)
+        return _named(moved > _CLEARLY * moved.max()) if bool(moved.any()) else None
 
     def _why_no_first_layer(self) -> str | None:
         """Whether all that the words say passes through the first layer's output, seen as [batch, tokens, ...]."""
@@ -280,8 +349,34 @@ class _Probe:
 
 
 _NO_ATTENTION = "the model does not say what it attends to"
-_TWO_STACKS = "attention cannot be followed from a decoder that reads the text itself into its encoder"
+_TWO_STACKS = (
+    "its layers are those of an encoder and a decoder, and no single one is what the prediction reads"
+)
+_TWO_STACKS_APART = (
+    "attention is not followed through an encoder and a decoder where padding changes the answer"
+)
 _NOT_DIFFERENTIABLE = "the model's output cannot be differentiated"
+_NOT_THE_SLOPE = (
+    "the model's gradients are not the slopes of its output, as where some of its layers are quantised"
+)
+
+
+def _are_maps(maps: Any, real: Tensor) -> bool:
+    """Whether these are attentions of the text ``[1, heads, T, T]`` with ``real [T]`` tokens, the rest padding."""
+    if not maps or any(one is None for one in maps):
+        return False
+    square = (len(real), len(real))
+    if any(one.dim() != 4 or one.shape[-2:] != square for one in maps):
+        return False
+    rows = torch.stack([one[0, :, real] for one in maps])  # what real tokens look at
+    return _equal(rows.sum(-1), torch.ones(())) and bool((rows[..., ~real] == 0).all())
+
+
+def _named(read: Tensor) -> str:
+    """Of the tokens ``[T]`` whose vectors are read: how one calls that."""
+    if bool(read.sum() > 1):
+        return "all"
+    return "last" if bool(read[-1]) else "first"
 
 
 def _equal(one: Tensor, other: Tensor) -> bool:

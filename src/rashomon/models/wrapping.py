@@ -7,9 +7,11 @@ from copy import deepcopy
 from typing import Any, cast
 
 import torch
+from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from rashomon.errors import UserError
+from rashomon.models.adapters import has_adapters, network_inside
 from rashomon.models.base import Model
 from rashomon.models.checkpoints import quiet
 from rashomon.models.huggingface import HuggingFaceClassifier, HuggingFaceModel, HuggingFaceSpanModel
@@ -29,10 +31,12 @@ def wrap(
     weights frozen or not, and without gradients. Its attention is switched between the plain and the fused kernel as
     the methods need. A network in half precision is copied in float32, because gradients and small differences
     drown in its rounding; what is explained is then the copy, whose answers are the network's up to that rounding.
+    Adapters inside of a network (PEFT's LoRA and its kin) are explained with it. A network with quantised weights is
+    explained as it is; where it cannot be differentiated, the methods that need gradients are refused.
 
     Args:
         network: any ``...ForSequenceClassification`` (a single logit counts as two classes) or
-            ``...ForQuestionAnswering`` (whose texts are pairs of a question and its passage).
+            ``...ForQuestionAnswering`` (whose texts are pairs of a question and its passage), perhaps in a PEFT model.
         tokenizer: the fast tokenizer that goes with it.
         labels: names of the classes; by default those of ``network.config``.
         max_length: longer texts are cut, and their explanations say so.
@@ -40,13 +44,15 @@ def wrap(
     Returns:
         A model for ``explain``, ``evaluate``, ``study`` and ``audit``.
     """
+    if has_adapters(network):
+        network = network_inside(network, tokenizer)
     _check_network(network)
     _check_tokenizer(network, tokenizer)
     names = _checked_labels(network, labels)
     if max_length < 1:
         raise UserError(f"The length of texts is a whole number from 1 upwards, not {max_length!r}.")
     if any(parameter.dtype in HALF for parameter in network.parameters()):
-        network = deepcopy(network).float()
+        network = nn.Module.float(deepcopy(network))  # a quantised network's own method refuses
     with quiet():
         network.set_attn_implementation("eager")  # the fused kernels do not tell their weights
     model: HuggingFaceModel
@@ -71,8 +77,7 @@ def _check_network(network: Any) -> None:
         raise UserError("Give the parts of the pipeline: wrap(pipeline.model, pipeline.tokenizer).")
     if not isinstance(network, PreTrainedModel):
         raise UserError(
-            f"A {kind} is no Hugging Face network; other models take part as a subclass of Model, and adapters "
-            "(PEFT) once they are merged into their network."
+            f"A {kind} is no Hugging Face network; other models take part as a subclass of Model."
         )
     if not (kind.endswith("ForSequenceClassification") or _answers(network)):
         raise UserError(
@@ -81,8 +86,6 @@ def _check_network(network: Any) -> None:
         )
     if network.config.problem_type == "multi_label_classification":
         raise UserError("The network gives several labels at once; only classifiers with one are understood.")
-    if not all(parameter.is_floating_point() for parameter in network.parameters()):
-        raise UserError("The network's weights are quantised; load it in float32 to explain it.")
 
 
 def _check_tokenizer(network: PreTrainedModel, tokenizer: Any) -> None:

@@ -15,6 +15,7 @@ from rashomon.studies.curvature import Curvature
 from rashomon.studies.erasure import Erasure
 from rashomon.studies.guided_mlp import GuidedMlp
 from rashomon.studies.instance_adversary import InstanceAdversary
+from rashomon.studies.model_check import ModelChecked
 from rashomon.studies.necessity import Necessity
 from rashomon.studies.noise_ceiling import NoiseCeiling
 from rashomon.studies.performance import Performance
@@ -40,6 +41,7 @@ __all__ = [
     "GuidedMlp",
     "InstanceAdversary",
     "Judgement",
+    "ModelChecked",
     "Necessity",
     "NoiseCeiling",
     "Performance",

@@ -10,9 +10,17 @@ from torch import Tensor, nn
 
 from rashomon.errors import UserError
 from rashomon.explainers import explain, make_explainer
-from rashomon.explainers.difference.deeplift import NO_BACKGROUND, DeepShap, _repeat_warning, lift
+from rashomon.explainers.difference.deeplift import (
+    NO_BACKGROUND,
+    ONE_STAND_IN,
+    DeepShap,
+    _repeat_warning,
+    lift,
+)
 from rashomon.models import ModelSpec, build_model
+from rashomon.models.huggingface import HuggingFaceClassifier
 from tests.explainers.conftest import FAMILIES, Families, Jobs
+from tests.models.architectures import BY_NAME, small_network, small_tokenizer
 from tests.models.tiny import PAIRS, SINGLES, dataset
 
 
@@ -78,6 +86,23 @@ def test_deep_shap_without_training_examples_says_so(jobs: Jobs) -> None:
     np.testing.assert_allclose(fixed.values, plain.values, atol=1e-6)
     with pytest.raises(UserError, match="at least one sample"):
         DeepShap(samples=0).attribute(job)
+
+
+@pytest.mark.parametrize(("zero", "said"), [(False, NO_BACKGROUND), (True, ONE_STAND_IN)])
+def test_stand_ins_that_are_one_vector_are_told_of(zero: bool, said: str) -> None:
+    """A decoder that was made without a mask token, and perhaps with padding that is zero."""
+    family = BY_NAME["qwen2"]
+    tokenizer = small_tokenizer(family)
+    model = HuggingFaceClassifier(small_network(family, len(tokenizer)), tokenizer).eval()
+    model.mask_id = model.pad_id
+    with torch.no_grad():
+        model.network.get_input_embeddings().weight[model.pad_id] = 0.0 if zero else 0.5
+    told = explain(model, SINGLES[:3], ["deep-shap", "deeplift", "deeplift(reference=zero)"])
+    for i in range(3):
+        mean = (2 * told[3 + i].scores + told[6 + i].scores) / 3
+        np.testing.assert_allclose(told[i].scores, mean, atol=1e-5)
+        assert said in told[i].warnings
+        assert (np.abs(told[3 + i].scores - told[6 + i].scores).max() < 1e-6) == zero
 
 
 def test_halves_are_told_of_when_they_name_other_tokens() -> None:

@@ -23,6 +23,7 @@ from rashomon.explainers.paths import Reference, References, draw_references, pa
 from rashomon.explainers.settling import TOP
 
 NO_BACKGROUND = "no training examples to refer to were given; padding, zero and mask stand in for them"
+ONE_STAND_IN = f"{NO_BACKGROUND}, which are one vector in this model, so that this is DeepLIFT"
 
 TOGETHER = 128  # texts times references whose values are held at once
 LEAST_AGREEMENT = 0.8  # of two halves of the references
@@ -104,7 +105,9 @@ class DeepShap(Explainer):
             raise UserError(f"{self.name} needs at least one sample, not {self.samples}.")
 
     def attribute(self, job: Job) -> list[Scores]:
-        ends = [self._references(job, i) for i in range(len(job.encodings))]
+        untold = self.references == "training" and not job.background and len(job.encodings) > 0
+        stand_ins = _stand_ins(job) if untold else []
+        ends = [list(stand_ins) or self._references(job, i) for i in range(len(job.encodings))]
         # As many texts at once as fill a batch: embedding-wise values of all references are large.
         together = max(1, TOGETHER // max(map(len, ends), default=1))
         scores: list[Scores] = []
@@ -112,13 +115,12 @@ class DeepShap(Explainer):
             some = range(first, min(first + together, len(ends)))
             lifted = iter(lift(job, [(i, end) for i in some for end in ends[i]]))
             scores += [self._scores(job.encodings[i], [next(lifted) for _ in ends[i]]) for i in some]
-        if self.references == "training" and not job.background:
-            return [replace(one, warnings=(NO_BACKGROUND, *one.warnings)) for one in scores]
+        if stand_ins:
+            note = ONE_STAND_IN if len(stand_ins) == 1 else NO_BACKGROUND
+            return [replace(one, warnings=(note, *one.warnings)) for one in scores]
         return scores
 
     def _references(self, job: Job, index: int) -> list[Encoding | Reference]:
-        if self.references == "training" and not job.background:
-            return ["pad", "zero", "mask"]
         if self.references != "training":
             return [self.references]
         if len(job.background) <= self.samples:
@@ -135,6 +137,13 @@ class DeepShap(Explainer):
         halves = [aggregate(values[side::2].mean(0), self.aggregation)[encoding.content] for side in (0, 1)]
         warnings = (*scores.warnings, *_repeat_warning(halves[0], halves[1], count))
         return replace(scores, warnings=warnings, spread=spread, used=count)
+
+
+def _stand_ins(job: Job) -> list[Reference]:
+    """Padding, zero and mask; padding alone where they are one vector, as in decoders without a mask token."""
+    names: list[Reference] = ["pad", "zero", "mask"]
+    first, *others = path_ends(job, [(0, name) for name in names]).others
+    return names[:1] if all(torch.equal(first, other) for other in others) else names
 
 
 def _repeat_warning(one: Floats, other: Floats, count: int) -> tuple[str, ...]:
