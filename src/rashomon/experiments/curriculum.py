@@ -92,8 +92,9 @@ def teach(context: Context, asked: Curriculum) -> Taught:
         known, left_out = answerable(methods, model)
         notes += left_out
         texts = course.originals
-        told = context.explanations(model, texts, known, seed=seed, background=background(data, seed))
-        testimony = Testimony(seed, model, texts, told)
+        behind = background(data, seed)
+        told = context.explanations(model, texts, known, seed=seed, background=behind)
+        testimony = Testimony(seed, model, texts, told, behind=behind)
     return Taught(course, tuple(_lessons(asked, course, testimony)), testimony, tuple(notes))
 
 

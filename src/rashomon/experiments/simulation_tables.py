@@ -82,6 +82,18 @@ def gains_table(instances: pd.DataFrame, by: Sequence[str] = ("explanation", "pe
     return _adjusted(pd.DataFrame(rows, columns=[*by, "places", *DIFFERENCE]))
 
 
+def against_table(instances: pd.DataFrame, one: str, others: Sequence[str]) -> pd.DataFrame:
+    """What one explanation is worth beyond others, over all students, strategies, sizes and shares together."""
+    shown = instances[instances["dropped"] == 0]
+
+    def means(name: str) -> pd.DataFrame:
+        own = shown[shown["explanation"] == name]
+        return own.groupby(["seed", "example"])["correct"].mean().unstack("example")
+
+    rows = [{"explanation": one, "other": other, **_difference(means(one), means(other))} for other in others]
+    return _adjusted(pd.DataFrame(rows))
+
+
 def _by_seed(part: pd.DataFrame) -> pd.DataFrame:
     return part.pivot(index="seed", columns="example", values="correct")
 

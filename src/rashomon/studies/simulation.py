@@ -215,7 +215,7 @@ class Simulation(Study):
         self.check_fit(context)
         data = context.data_of(self.subject)
         sizes = self.sizes_of(data)
-        taught = teach(context, self._curriculum(max(sizes)))
+        taught = self.teach(context, max(sizes))
         cells, notes = self._cells(taught, sizes)
         if sizes != self.sizes:
             notes.append(
@@ -252,6 +252,10 @@ class Simulation(Study):
     def summary(self, instances: pd.DataFrame, chosen: pd.DataFrame) -> pd.DataFrame:
         """How well students do at every place of the design."""
         return accuracy_table(instances, chosen)
+
+    def teach(self, context: Context, largest: int) -> Taught:
+        """The lessons of the teacher, of the largest training set."""
+        return teach(context, self._curriculum(largest))
 
     def _curriculum(self, largest: int) -> Curriculum:
         return Curriculum(
@@ -314,7 +318,7 @@ def judgements(gains: pd.DataFrame, called: str = ACCURACY.called) -> tuple[Judg
         if row["explanation"] in NO_METHODS or not row["percent"]:
             continue
         rating, words = _ruling(row)
-        number = f"{_points(row)} points of {called}"
+        number = f"{points(row)} points of {called}"
         judged.append(Judgement(str(row["explanation"]), ASPECT, rating, words, number))
     return tuple({judgement.method: judgement for judgement in reversed(judged)}.values())[::-1]
 
@@ -335,7 +339,7 @@ def _verdict(gains: pd.DataFrame, seeds: int) -> str:
         return "Nothing was compared with labels alone."
     everywhere = max(row["places"] for row in rows)  # what few students saw is not set against the others
     best = next(row for row in rows if row["places"] == everywhere)
-    figures = f"the best is {_called(best)}: {_points(best)} points over labels alone"
+    figures = f"the best is {_called(best)}: {points(best)} points over labels alone"
     if seeds < ENOUGH:
         return f"Under {ENOUGH} seeds nobody can tell luck from help; {figures}."
     figures += f" ({p_value(best['p_holm'])})"
@@ -355,7 +359,8 @@ def _called(row: dict[str, Any]) -> str:
     return str(row["explanation"]) + by + (f" ({row['percent']:g} %)" if row["percent"] else "")
 
 
-def _points(row: dict[str, Any]) -> str:
+def points(row: dict[str, Any]) -> str:
+    """A difference with its interval, in per cent of the texts."""
     ends = {"mean": row["difference"], "low": row["difference_low"], "high": row["difference_high"]}
     return with_interval(
         {name: 100 * value for name, value in ends.items()} | {"interval": row["interval"]}, 1
