@@ -56,8 +56,10 @@ def test_students_by_name() -> None:
 
 
 def test_who_can_be_pulled_at(course: Course) -> None:
-    assert Student.of("bilstm-attention").can_be_pulled(course.data)
-    assert not Student.of("bilstm").can_be_pulled(course.data)
+    both = ["attention-regularisation", "multitask"]
+    assert Student.of("bilstm-attention").ways(both, course.data) == both
+    assert Student.of("bilstm").ways(both, course.data) == ["multitask"]
+    assert Student.of("bilstm-attention").ways(["attention-alignment"], course.data) == []
 
 
 def test_marks_travel_with_training_rows_alone(course: Course) -> None:

@@ -18,7 +18,7 @@ MEASURED = [
 def test_studies_take_the_papers_settings(name: str, id: str) -> None:
     paper = load(name)
     plan = plan_of(paper, paper.table(id))
-    assert plan.runs
+    assert plan.runs or plan.left_out  # where none of its data can be had, that is said
     for run in plan.runs:
         kind = studies.get(run.study)
         plain = to_plain(kind())
@@ -28,6 +28,22 @@ def test_studies_take_the_papers_settings(name: str, id: str) -> None:
         stands_in = paper.stand_ins.get(str(dataset))
         assert study.subject.dataset.name == (stands_in.name if stands_in else dataset)
         assert paper.datasets[str(dataset)].available or stands_in is not None
+
+
+def test_students_of_questions_are_those_of_people() -> None:
+    paper = load("teacher_student")
+    (run,) = plan_of(paper, paper.table("4")).runs
+    assert run.study == "qa-simulation"
+    assert run.settings["subject"]["dataset"]["name"] == "qed"
+    own = {key: value for key, value in run.settings.items() if key != "subject"}
+    assert own == {
+        "teacher": "people",
+        "explanations": ["none", "human"],
+        "students": ["minilm"],
+        "sizes": [500, 1500, 2500],
+        "learning": ["none", "multitask", "attention-regularisation", "attention-alignment"],
+    }
+    assert plan_of(paper, paper.table("7")).left_out
 
 
 def test_grids_are_what_is_published_and_can_be_had() -> None:

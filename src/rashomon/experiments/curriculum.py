@@ -11,6 +11,7 @@ import pandas as pd
 from rashomon.data import Example
 from rashomon.experiments.context import Context
 from rashomon.experiments.lessons import (
+    ATTENDED,
     CONTROLS,
     HUMAN,
     NONE,
@@ -26,12 +27,15 @@ from rashomon.experiments.lessons import (
     top_words,
     trivial_words,
 )
+from rashomon.experiments.phrases import attended_pairs, human_pairs, random_pairs
 from rashomon.experiments.students import Lesson
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.testimony import Testimony, answerable, background
 from rashomon.explainers import Explanations
+from rashomon.models.tasks import SPAN, task_of
 from rashomon.training.learning_from_marks import AttentionRegularisation
 
+NO_METHODS = (*CONTROLS, HUMAN, ATTENDED)  # what no explainer is asked for
 ALL_SCORES = ", all scores"  # behind a method's name: its scores are shown as they are
 
 
@@ -66,9 +70,7 @@ class Taught:
                 "percent": lesson.percent,
                 "seconds": lesson.seconds,
                 "marks": lesson.marks.a_text(),
-                "bits": float("nan")
-                if lesson.marks.graded
-                else bits_a_text(lesson.marks, self.course.originals),
+                "bits": bits_a_text(lesson.marks, self.course.originals),
             }
             for lesson in self.lessons
             if lesson.marks is not None and lesson.dropped == 0
@@ -86,12 +88,13 @@ def teach(context: Context, asked: Curriculum) -> Taught:
     else:
         model = context.models(asked.subject)[0].model
         course = taught_by_model(context, model, data[asked.split], asked.counts, seed)
-        methods = [name for name in (*asked.shown, *asked.full) if name not in (*CONTROLS, HUMAN)]
+        methods = [name for name in (*asked.shown, *asked.full) if name not in NO_METHODS]
         known, left_out = answerable(methods, model)
         notes += left_out
         texts = course.originals
-        told = context.explanations(model, texts, known, seed=seed, background=background(data, seed))
-        testimony = Testimony(seed, model, texts, told)
+        behind = background(data, seed)
+        told = context.explanations(model, texts, known, seed=seed, background=behind)
+        testimony = Testimony(seed, model, texts, told, behind=behind)
     return Taught(course, tuple(_lessons(asked, course, testimony)), testimony, tuple(notes))
 
 
@@ -117,9 +120,16 @@ def _lessons(asked: Curriculum, course: Course, testimony: Testimony | None) -> 
             marks = all_scores(own, method)
             ways = (AttentionRegularisation.name,)
             lessons.append(Lesson(method + ALL_SCORES, marks, seconds=seconds, ways=ways))
+    if testimony is not None and testimony.model is not None and ATTENDED in asked.shown:
+        for share in asked.percents:
+            pairs = attended_pairs(testimony.model, testimony.examples, share / 100)
+            lessons.append(Lesson(ATTENDED, pairs, share))
     dropped = dict.fromkeys((*([0.0] if HUMAN in asked.shown else []), *asked.noise))
-    return [*lessons, *(Lesson(HUMAN, human_words(course.originals, p, seed), dropped=p) for p in dropped)]
+    of_people = human_pairs if task_of(course.data) is SPAN else human_words
+    return [*lessons, *(Lesson(HUMAN, of_people(course.originals, p, seed), dropped=p) for p in dropped)]
 
 
 def _control(name: str, examples: tuple[Example, ...], share: float, seed: int) -> Marks:
-    return random_words(examples, share, seed) if name == RANDOM else trivial_words(examples, share)
+    if name != RANDOM:
+        return trivial_words(examples, share)
+    return (random_pairs if examples[0].answers else random_words)(examples, share, seed)

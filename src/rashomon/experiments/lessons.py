@@ -1,4 +1,4 @@
-"""What does a student get to see of a teacher? Its labels on some texts, and the words that explain them.
+"""What does a student get to see of a teacher? Its labels (or answers) on some texts, and the words that explain them.
 
 Paper *teacher-student*. The texts are the teacher's test split, cut into the students' train, dev and test; the labels
 are the teacher's predictions, or those of the data where people teach. Explanations are marks on words and travel by
@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +22,7 @@ from torch import Tensor
 
 from rashomon.data import Dataset, Example, words_of
 from rashomon.data.batches import Encoding
-from rashomon.data.example import fingerprint
+from rashomon.data.example import Equality, Span, fingerprint
 from rashomon.data.rationales import marks_of
 from rashomon.errors import DoesNotFit
 from rashomon.experiments.context import Context
@@ -30,11 +31,12 @@ from rashomon.explainers import Explanations
 from rashomon.measures.ranks import in_top, top_count
 from rashomon.models.base import Model
 from rashomon.models.evaluator import predict, rows_of
-from rashomon.models.tasks import CLASSIFICATION
+from rashomon.models.tasks import SPAN, task_of
 from rashomon.runs.files import read_json, write_json
 
 NONE, RANDOM, TRIVIAL, HUMAN = "none", "random", "trivial", "human"
 CONTROLS = (NONE, RANDOM, TRIVIAL)
+ATTENDED = "attended-words"  # words of a question with what they attend to in the passage
 FEWEST = 20  # texts to choose by, and to be tried on
 Mark = tuple[int, int, int, float]  # segment, first character, the one after the last, weight
 
@@ -55,7 +57,7 @@ def taught_by_model(
     context: Context, model: Model, examples: Sequence[Example], counts: Mapping[str, int], seed: int
 ) -> Course:
     """A model teaches: ``examples`` in a random order, labelled by its predictions; equal texts occur once."""
-    if model.task is not CLASSIFICATION or "classes" not in model.capabilities:
+    if model.gives_a_number:
         raise DoesNotFit("Students learn to choose a class, and this model does not choose between classes.")
     texts = _in_random_order(_without_repeats(examples), seed)
     # Held-out texts come first: with a larger training set the students of the smaller ones stay the same.
@@ -63,19 +65,22 @@ def taught_by_model(
     choosing = held_out * counts["dev"] // max(1, counts["dev"] + counts["test"])
     texts = texts[: held_out + counts["train"]]
     parts = {"dev": texts[:choosing], "test": texts[choosing:held_out], "train": texts[held_out:]}
-    labels = iter(_predictions(context, model, texts))
-    splits = {name: tuple(_as_taught(e, next(labels)) for e in part) for name, part in parts.items()}
+    told = iter(_predictions(context, model, texts))
+    splits = {name: tuple(_as_taught(e, **next(told)) for e in part) for name, part in parts.items()}
     return _checked(Dataset("course", splits, model.labels), parts["train"], counts["train"])
 
 
 def taught_by_people(data: Dataset, counts: Mapping[str, int], seed: int) -> Course:
-    """People teach: the labels of the data, in the splits of the data."""
+    """People teach: the labels (or answers) of the data, in the splits of the data."""
+    told, known = ("answers", "answers") if task_of(data) is SPAN else ("label", "labels")
     parts = {name: _in_random_order(data[name], seed)[: counts[name]] for name in counts}
     for part in parts.values():
-        missing = next((example.id for example in part if example.label is None), None)
+        missing = next((example.id for example in part if getattr(example, told) in (None, ())), None)
         if missing is not None:
-            raise DoesNotFit(f"People teach by labels, and example {missing!r} has none.")
-    splits = {name: tuple(_as_taught(e, e.label) for e in part) for name, part in parts.items()}
+            raise DoesNotFit(f"People teach by {known}, and example {missing!r} has none.")
+    splits = {
+        name: tuple(_as_taught(e, **{told: getattr(e, told)}) for e in part) for name, part in parts.items()
+    }
     return _checked(Dataset("course", splits, data.labels), parts["train"], counts["train"])
 
 
@@ -89,9 +94,12 @@ def _checked(data: Dataset, originals: Sequence[Example], largest: int) -> Cours
     return Course(data, tuple(originals))
 
 
-def _as_taught(example: Example, label: int | None) -> Example:
-    """A text as a student sees it: with the teacher's label, and nothing that people said of it."""
-    return replace(example, label=label, rationale=None, rationale_pair=None, phrases=None)
+NOTHING = dict.fromkeys(("label", "answers", "rationale", "rationale_pair", "phrases", "equalities"))
+
+
+def _as_taught(example: Example, **told: Any) -> Example:
+    """A text as a student sees it: with the teacher's label or answer, and nothing else that was said of it."""
+    return replace(example, **{**NOTHING, **told})
 
 
 def _without_repeats(examples: Sequence[Example]) -> list[Example]:
@@ -103,15 +111,26 @@ def _in_random_order(examples: Sequence[Example], seed: int) -> list[Example]:
     return [examples[place] for place in order.tolist()]
 
 
-def _predictions(context: Context, model: Model, texts: Sequence[Example]) -> list[int]:
-    """The teacher's classes, asked once."""
+def _predictions(context: Context, model: Model, texts: Sequence[Example]) -> list[dict[str, Any]]:
+    """The teacher's classes, or the places of its answers in characters, asked once."""
     specification = {"model": model.fingerprint(), "examples": fingerprint(texts)}
-    folder = context.store.run(specification, "teachers", partial(_keep_classes, model, texts))
-    return [int(label) for label in read_json(folder / "classes.json")]
+    keep = _keep_answers if model.task is SPAN else _keep_classes
+    folder = context.store.run(specification, "teachers", partial(keep, model, texts))
+    if model.task is SPAN:
+        return [{"answers": (Span(*place),)} for place in read_json(folder / "answers.json")]
+    return [{"label": int(label)} for label in read_json(folder / "classes.json")]
 
 
 def _keep_classes(model: Model, texts: Sequence[Example], folder: Path) -> None:
     write_json(folder / "classes.json", predict(model, rows_of(model, texts)).classes.tolist())
+
+
+def _keep_answers(model: Model, texts: Sequence[Example], folder: Path) -> None:
+    encodings = model.encode(texts)
+    logits = predict(model, rows_of(model, texts, encodings)).logits
+    spans = zip(encodings, SPAN.answers(torch.from_numpy(logits)).tolist(), strict=True)
+    places = [[int(e.offsets[first, 0]), int(e.offsets[last, 1])] for e, (first, last) in spans]
+    write_json(folder / "answers.json", places)
 
 
 @dataclass(frozen=True)
@@ -120,10 +139,15 @@ class Marks:
 
     spans: Mapping[str, tuple[Mark, ...]]  # by the text's id
     graded: bool = False
+    equalities: Mapping[str, tuple[Equality, ...]] = field(
+        default_factory=dict
+    )  # of questions, which of the marked phrases mean the same
 
     def digest(self, examples: Sequence[Example]) -> str:
         """What decides a student's numbers: the marks of the texts that it learns by."""
-        told = [self.spans.get(example.id, ()) for example in examples]
+        told: list[object] = [self.spans.get(example.id, ()) for example in examples]
+        if self.equalities:
+            told += [self.equalities.get(example.id, ()) for example in examples]
         return hashlib.sha256(repr((self.graded, told)).encode()).hexdigest()[:20]
 
     def onto(self, encodings: Sequence[Encoding], width: int) -> Tensor:
@@ -134,9 +158,27 @@ class Marks:
             marks[row, : len(encoding)] = torch.from_numpy(on_tokens(spans, encoding, self.graded))
         return marks
 
+    def pairs_onto(self, encodings: Sequence[Encoding], width: int) -> Tensor:
+        """``[N, K, 2, T]`` over a student's tokens: of each equality the question's phrase and the passage's."""
+        told = [self.equalities.get(encoding.example_id, ()) for encoding in encodings]
+        pairs = torch.zeros(len(encodings), max(1, *map(len, told)), 2, width, dtype=torch.bool)
+        for row, (encoding, equalities) in enumerate(zip(encodings, told, strict=True)):
+            for k, equality in enumerate(equalities):
+                for segment, phrase in enumerate(phrases_of(equality)):
+                    pairs[row, k, segment, : len(encoding)] = (
+                        torch.from_numpy(on_tokens((phrase,), encoding)) > 0
+                    )
+        return pairs
+
     def a_text(self) -> float:
         """How many words of a text are marked, on average."""
         return float(np.mean([len(spans) for spans in self.spans.values()])) if self.spans else 0.0
+
+
+def phrases_of(equality: Equality) -> tuple[Mark, Mark]:
+    """The phrase of the question and that of the passage, as marks."""
+    question, passage = equality.question, equality.passage
+    return (0, question.start, question.end, 1.0), (1, passage.start, passage.end, 1.0)
 
 
 def on_tokens(spans: Sequence[Mark], encoding: Encoding, graded: bool = False) -> NDArray[np.float32]:
@@ -234,7 +276,12 @@ def _count(words: Sequence[Mark], share: float) -> int:
 
 
 def bits_a_text(marks: Marks, examples: Sequence[Example]) -> float:
-    """How much a set of marked words says, on average: the log2 of how many sets of so many words there are."""
+    """How much a set of marked words says, on average: the log2 of how many sets of so many words there are.
+
+    Of weights, and of phrases that belong together, it is not known.
+    """
+    if marks.graded or marks.equalities:
+        return float("nan")
     told = [(len(_words(example)), len(marks.spans.get(example.id, ()))) for example in examples]
     n, k = np.array(told, dtype=np.float64).T
     ways = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -13,14 +14,35 @@ from rashomon.experiments.lessons import CONTROLS, HUMAN
 from rashomon.wording import decimal, interval_words
 
 
-def figures_of(tables: Mapping[str, pd.DataFrame], ranks: pd.DataFrame) -> tuple[Figure, ...]:
+@dataclass(frozen=True)
+class Measured:
+    """How well students do: the figure, what it is called, and what it says of one text."""
+
+    figure: str
+    called: str
+    says: str
+
+
+ACCURACY = Measured(
+    "accuracy", "simulation accuracy", "Share of test texts on which student and teacher agree"
+)
+TOKEN_F1 = Measured(
+    "f1", "token F1", "Token F1 of the student's answers against its teacher's on test questions"
+)
+
+
+def figures_of(
+    tables: Mapping[str, pd.DataFrame], ranks: pd.DataFrame, measured: Measured
+) -> tuple[Figure, ...]:
     """Those for which there is something to draw."""
-    drawn: list[Figure | None] = [*_curves(tables["summary"]), _ranks(tables, ranks)]
-    drawn += [_heatmap(tables), _noise(tables["summary"]), _price(tables)]
+    summary = tables["summary"]
+    summary = summary[summary["figure"] == measured.figure]
+    drawn: list[Figure | None] = [*_curves(summary, measured), _ranks(tables, ranks, measured)]
+    drawn += [_heatmap(tables), _noise(summary, measured), _price(tables, measured)]
     return tuple(figure for figure in drawn if figure is not None)
 
 
-def _curves(summary: pd.DataFrame) -> list[Plot]:
+def _curves(summary: pd.DataFrame, measured: Measured) -> list[Plot]:
     """Accuracy by training size, one figure a student and way to learn, with the student that has labels alone."""
     plots = []
     shown = summary[summary["dropped"] == 0]
@@ -32,8 +54,8 @@ def _curves(summary: pd.DataFrame) -> list[Plot]:
         beside = shown[own & shown["percent"].isin((0.0, share))]
         series = tuple(_series(str(name), rows) for name, rows in beside.groupby("explanation", sort=False))
         title = f"{student}, {learning}" + (f", {share:g} % of the words marked" if share else "")
-        caption = f"Share of test texts on which student and teacher agree, with {interval_words(part['interval'])}."
-        plots.append(Plot(title, "training texts", "simulation accuracy", series, caption))
+        caption = f"{measured.says}, with {interval_words(part['interval'])}."
+        plots.append(Plot(title, "training texts", measured.called, series, caption))
     return plots
 
 
@@ -43,14 +65,18 @@ def _series(name: str, rows: pd.DataFrame, x: str = "size") -> Series:
     return Series(name, rows[x].tolist(), rows["mean"].tolist(), low, high, control=name in CONTROLS)
 
 
-def _ranks(tables: Mapping[str, pd.DataFrame], ranks: pd.DataFrame) -> Distributions | None:
+def _ranks(
+    tables: Mapping[str, pd.DataFrame], ranks: pd.DataFrame, measured: Measured
+) -> Distributions | None:
     if "ranks" not in tables:
         return None
     groups = {
         str(name): ranks.loc[ranks["explanation"] == name, "rank"].tolist()
         for name in tables["ranks"]["explanation"]
     }
-    caption = "Rank of each explanation by simulation accuracy, one value a student, strategy, share, size and seed."
+    caption = (
+        f"Rank of each explanation by {measured.called}, one value a student, strategy, share, size and seed."
+    )
     return Distributions("Ranks, the best explanation first", groups, "rank (1 is best)", caption)
 
 
@@ -79,7 +105,7 @@ def _heatmap(tables: Mapping[str, pd.DataFrame]) -> Matrix | None:
     )
 
 
-def _noise(summary: pd.DataFrame) -> Plot | None:
+def _noise(summary: pd.DataFrame, measured: Measured) -> Plot | None:
     human = summary[summary["explanation"] == HUMAN]
     if human["dropped"].nunique() < 2:
         return None
@@ -87,10 +113,10 @@ def _noise(summary: pd.DataFrame) -> Plot | None:
         _series(f"{student}, {learning}, {size:,} texts", rows, "dropped")
         for (student, learning, size), rows in human.groupby(["student", "learning", "size"], sort=False)
     )
-    return Plot("When marks go missing", "share of marks dropped", "simulation accuracy", series)
+    return Plot("When marks go missing", "share of marks dropped", measured.called, series)
 
 
-def _price(tables: Mapping[str, pd.DataFrame]) -> Plot | None:
+def _price(tables: Mapping[str, pd.DataFrame], measured: Measured) -> Plot | None:
     """What is gained by the time that an explanation takes."""
     price = tables.get("price")
     price = None if price is None else price[price["seconds"] > 0]
@@ -107,6 +133,6 @@ def _price(tables: Mapping[str, pd.DataFrame]) -> Plot | None:
         )
         for name, rows in price.groupby("explanation", sort=False)
     )
-    caption = "Points of simulation accuracy over labels alone, by the time that explaining a text takes."
+    caption = f"Points of {measured.called} over labels alone, by the time that explaining a text takes."
     label = "seconds to explain a text, as a power of ten"
     return Plot("The price of an explanation", label, "points gained", series, caption)

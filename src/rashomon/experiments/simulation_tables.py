@@ -39,8 +39,11 @@ DIFFERENCE = [
 ]
 
 
-def accuracy_table(instances: pd.DataFrame, chosen: pd.DataFrame) -> pd.DataFrame:
-    """Simulation accuracy at every place of the design, each tested against "none", Holm-adjusted over the table."""
+def accuracy_table(instances: pd.DataFrame, chosen: pd.DataFrame, figure: str = "accuracy") -> pd.DataFrame:
+    """Simulation accuracy at every place of the design, each tested against "none", Holm-adjusted over the table.
+
+    ``figure`` is what the mean of ``correct`` is called.
+    """
     alone = {
         names: _by_seed(part)
         for names, part in instances[instances["explanation"] == NONE].groupby(["student", "size"])
@@ -49,7 +52,7 @@ def accuracy_table(instances: pd.DataFrame, chosen: pd.DataFrame) -> pd.DataFram
     rows = []
     for names, part in instances.groupby(CELL, sort=False):
         keys = dict(zip(CELL, names, strict=True))
-        own = keys | {"figure": "accuracy"} | share_of(part, "correct") | {"weight": weights[names]}
+        own = keys | {"figure": figure} | share_of(part, "correct") | {"weight": weights[names]}
         floor = alone.get((keys["student"], keys["size"]))
         if floor is None or keys["explanation"] == NONE:
             rows.append(own)
@@ -58,24 +61,37 @@ def accuracy_table(instances: pd.DataFrame, chosen: pd.DataFrame) -> pd.DataFram
     return _adjusted(pd.DataFrame(rows))
 
 
-def gains_table(instances: pd.DataFrame) -> pd.DataFrame:
+def gains_table(instances: pd.DataFrame, by: Sequence[str] = ("explanation", "percent")) -> pd.DataFrame:
     """What each explanation adds to labels alone, over all students, strategies and sizes together.
 
-    The differences on a text under a seed are averaged over the places of the design first.
+    ``by`` says what is told apart. The differences on a text under a seed are averaged over the places of the design
+    first.
     """
     shown = instances[instances["dropped"] == 0]
     alone = shown[shown["explanation"] == NONE].set_index(["student", "size", "seed", "example"])["correct"]
     rows = []
-    for names, part in shown[shown["explanation"] != NONE].groupby(["explanation", "percent"], sort=False):
+    for names, part in shown[shown["explanation"] != NONE].groupby([*by], sort=False):
         place = pd.MultiIndex.from_frame(part[["student", "size", "seed", "example"]])
         both = part.assign(alone=alone.reindex(place).to_numpy()).dropna(subset="alone")
         if both.empty:
             continue
         means = both.groupby(["seed", "example"])[["correct", "alone"]].mean().reset_index()
         one, other = (means.pivot(index="seed", columns="example", values=c) for c in ("correct", "alone"))
-        keys = dict(zip(("explanation", "percent"), names, strict=True))
+        keys = dict(zip(by, names, strict=True))
         rows.append(keys | {"places": len(part[CELL].drop_duplicates())} | _difference(one, other))
-    return _adjusted(pd.DataFrame(rows, columns=["explanation", "percent", "places", *DIFFERENCE]))
+    return _adjusted(pd.DataFrame(rows, columns=[*by, "places", *DIFFERENCE]))
+
+
+def against_table(instances: pd.DataFrame, one: str, others: Sequence[str]) -> pd.DataFrame:
+    """What one explanation is worth beyond others, over all students, strategies, sizes and shares together."""
+    shown = instances[instances["dropped"] == 0]
+
+    def means(name: str) -> pd.DataFrame:
+        own = shown[shown["explanation"] == name]
+        return own.groupby(["seed", "example"])["correct"].mean().unstack("example")
+
+    rows = [{"explanation": one, "other": other, **_difference(means(one), means(other))} for other in others]
+    return _adjusted(pd.DataFrame(rows))
 
 
 def _by_seed(part: pd.DataFrame) -> pd.DataFrame:

@@ -24,24 +24,30 @@ from rashomon.models.base import Model
 from rashomon.models.build import build_model, is_pretrained
 from rashomon.models.evaluator import rows_of
 from rashomon.models.model_spec import ModelSpec
+from rashomon.models.tasks import task_of
 from rashomon.runs.by_name import name_and_settings
 from rashomon.runs.files import read_parquet
 from rashomon.runs.specifications import Plain, from_plain, to_plain
+from rashomon.training.alignment import EQUALITIES, AttentionAlignment
 from rashomon.training.callbacks import CORRECT, CorrectAnswers
 from rashomon.training.learning_from_marks import MARKS, AttentionRegularisation, LearningFromMarks, Multitask
 from rashomon.training.loop import fit
 from rashomon.training.objectives import CrossEntropy, Objective
 from rashomon.training.run import NewModel, TrainingRun, read_history
-from rashomon.training.settings import FINE_TUNING, TrainingSpec
+from rashomon.training.settings import ANSWERING, FINE_TUNING, TrainingSpec
 
 KIND = "students"
 STRATEGIES: dict[str, type[LearningFromMarks]] = {
     one.name: one for one in (AttentionRegularisation, Multitask)
 }
+ON_QUESTIONS: dict[str, type[LearningFromMarks]] = {**STRATEGIES, AttentionAlignment.name: AttentionAlignment}
+# What a model must tell for a student to learn in some way.
+NEEDS = {AttentionRegularisation.name: "attention", AttentionAlignment.name: "layers"}
 # A BiLSTM whose attention is uniform takes the mean of its states: the paper's BiLSTM without attention.
 ALIASES = {"bilstm": {"weights": "uniform"}, "bilstm-attention": {"name": "bilstm"}}
 FROM_NOTHING = TrainingSpec(epochs=20, batch_size=16, learning_rate=2.5e-3, patience=5, select="accuracy")
 PRETRAINED = replace(FINE_TUNING, epochs=5, batch_size=16)
+ANSWERERS = replace(ANSWERING, epochs=8)  # students have few questions, and a head for answers much to learn
 
 
 @dataclass(frozen=True)
@@ -68,11 +74,13 @@ class Student:
         how = {key: value for key, value in settings.items() if key in for_training}
         return cls(text, spec, from_plain(TrainingSpec, {**to_plain(usual), **how}))
 
-    def can_be_pulled(self, data: Dataset) -> bool:
-        """Whether it has an attention that marks can move."""
-        if self.spec.weights == "uniform":
-            return False
-        return "attention" in build_model(self.spec.without_vectors(), data, 0).capabilities
+    def ways(self, asked: Sequence[str], data: Dataset) -> list[str]:
+        """The ways to learn that are open to it: some need an attention that can be pulled at."""
+        if NEEDS.keys().isdisjoint(asked):
+            return list(asked)
+        has = build_model(self.spec.without_vectors(), data, 0).capabilities
+        told = frozenset() if self.spec.weights == "uniform" else has
+        return [way for way in asked if way not in NEEDS or NEEDS[way] in told]
 
 
 @dataclass(frozen=True)
@@ -92,8 +100,11 @@ class StudentRows:
         if split != "train" or self.marks is None:
             return rows
         assert rows.source is not None
-        encodings = [encoding for _, encoding in rows.source]
-        return rows.with_extras((MARKS,), marks=self.marks.onto(encodings, rows.whole.ids.shape[1]))
+        encodings, width = [encoding for _, encoding in rows.source], rows.whole.ids.shape[1]
+        marked = rows.with_extras((MARKS,), marks=self.marks.onto(encodings, width))
+        if not self.marks.equalities:
+            return marked
+        return marked.with_extras((EQUALITIES,), equalities=self.marks.pairs_onto(encodings, width))
 
     def splits(self) -> Sequence[str]:
         return ("test",)
@@ -121,7 +132,13 @@ class Lesson:
     percent: float = 0.0  # of a text's words that are marked; 0 where nobody said how many
     dropped: float = 0.0  # with which probability each mark was dropped
     seconds: float = 0.0  # that it took to explain one text
-    ways: tuple[str, ...] = tuple(STRATEGIES)  # in which it can be learned from
+    ways: tuple[str, ...] = tuple(STRATEGIES)  # in which its marks can be learned from
+
+    def can_be_learned(self, way: str) -> bool:
+        """Only equalities can be aligned."""
+        if way == AttentionAlignment.name:
+            return self.marks is not None and bool(self.marks.equalities)
+        return way in self.ways
 
     @property
     def teaches(self) -> bool:
@@ -156,7 +173,7 @@ class Cell:
         if self.learning == NONE or not self.lesson.teaches:
             marks = None  # where nothing is marked there is nothing to learn but the labels
         else:
-            objective = STRATEGIES[self.learning](weight=weight)
+            objective = ON_QUESTIONS[self.learning](weight=weight)
         return TrainingRun(
             NewModel(spec, self.data),
             StudentRows(self.data, spec, marks),
@@ -173,9 +190,8 @@ class Cell:
 class Simulated:
     """What became of all students."""
 
-    instances: (
-        pd.DataFrame
-    )  # a row for each test text of each student: correct is 1 where it says what its teacher says
+    # a row for each test text of each student: correct is 1 where it says what its teacher says; of answers, their F1
+    instances: pd.DataFrame
     chosen: (
         pd.DataFrame
     )  # a row a place of the design: which weight was chosen on dev, and how long students learned
@@ -193,7 +209,7 @@ def train_students(
     best: dict[int, tuple[tuple[float, float], float]] = {}
     for (cell, weight), folder in zip(tried, folders, strict=True):
         record = read_history(folder)[0].best_record
-        merit = record["accuracy"], -record["loss"]
+        merit = record[task_of(cell.data).figures[0]], -record["loss"]
         if id(cell) not in best or merit > best[id(cell)][0]:
             best[id(cell)] = merit, weight
     planned = [(cell, best[id(cell)][1], seed) for cell in cells for seed in seeds]
@@ -201,20 +217,25 @@ def train_students(
     parts, chosen = [], []
     for (cell, weight, seed), folder in zip(planned, kept, strict=True):
         history, scores = read_history(folder)
-        parts.append(read_parquet(folder / CORRECT).assign(seed=seed, **cell.keys))
+        figure = task_of(cell.data).figures[0]
+        answers = read_parquet(folder / CORRECT)
+        correct = answers.get("correct", answers.get(figure))
+        parts.append(answers.assign(correct=correct, seed=seed, **cell.keys))
         chosen.append(
             cell.keys
             | {"seed": seed, "weight": weight if cell.learning != NONE else float("nan")}
             | {"epoch": history.best, "epochs": len(history.records)}
-            | {"dev": history.best_record["accuracy"], "accuracy": scores["test"]["accuracy"]}
+            | {"dev": history.best_record[figure], figure: scores["test"][figure]}
         )
     return Simulated(pd.concat(parts, ignore_index=True), pd.DataFrame(chosen), tuple({*folders, *kept}))
 
 
 def seconds_a_text(student: Student, texts: Sequence[Example]) -> float:
     """How long a student takes to learn from one text once: an epoch of some texts, timed after one to warm up."""
-    sample = tuple(replace(text, label=place % 2) for place, text in enumerate(texts))
-    data = Dataset("sample", {"train": sample, "dev": sample[:1]}, ("no", "yes"))
+    answers = all(text.answers for text in texts)
+    sample = tuple(text if answers else replace(text, label=place % 2) for place, text in enumerate(texts))
+    labels = () if answers else ("no", "yes")
+    data = Dataset("sample", {"train": sample, "dev": sample[:1]}, labels)
     model = build_model(student.spec.without_vectors(), data, 0)
     rows, held_out = rows_of(model, sample), rows_of(model, sample[:1])
     for _ in range(2):

@@ -9,6 +9,7 @@ label away, do not.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -16,15 +17,15 @@ import pandas as pd
 
 from rashomon.data import Dataset
 from rashomon.data.rationales import has_rationale
-from rashomon.errors import UserError, unknown_name
+from rashomon.errors import DoesNotFit, UserError, unknown_name
 from rashomon.experiments.abilities import able_model
 from rashomon.experiments.cautions import cautions_of
 from rashomon.experiments.cheap_measures import cheap_measures, of_texts
 from rashomon.experiments.context import Context
-from rashomon.experiments.curriculum import Curriculum, Taught, teach
+from rashomon.experiments.curriculum import NO_METHODS, Curriculum, Taught, teach
 from rashomon.experiments.judging import LEVEL, Rating
 from rashomon.experiments.lessons import CONTROLS, FEWEST, HUMAN, NONE, RANDOM, TRIVIAL
-from rashomon.experiments.simulation_figures import figures_of
+from rashomon.experiments.simulation_figures import ACCURACY, Measured, figures_of
 from rashomon.experiments.simulation_tables import (
     accuracy_table,
     gains_table,
@@ -41,8 +42,9 @@ from rashomon.experiments.testimony import Ask
 from rashomon.explainers import make_explainer
 from rashomon.measures.intervals import ENOUGH
 from rashomon.models.base import Model
-from rashomon.models.tasks import CLASSIFICATION
+from rashomon.models.tasks import CLASSIFICATION, task_of
 from rashomon.studies.base import Finding, Judgement, Study, studies
+from rashomon.training.learning_from_marks import LearningFromMarks
 from rashomon.training.settings import TrainingSpec
 from rashomon.wording import duration, p_value, percent, with_interval
 
@@ -69,6 +71,10 @@ class Simulation(Study):
     title: ClassVar[str] = "What is it worth?"
     order: ClassVar[int] = 140
     on_request: ClassVar[bool] = True
+    measured: ClassVar[Measured] = ACCURACY
+    ways: ClassVar[Mapping[str, type[LearningFromMarks]]] = STRATEGIES  # to learn from marks
+    no_methods: ClassVar[tuple[str, ...]] = (*CONTROLS, HUMAN)  # explanations that no explainer is asked for
+    apart: ClassVar[tuple[str, ...]] = ("explanation", "percent")  # what gains are told apart by
 
     explanations: tuple[str, ...] = (*CONTROLS, *METHODS)  # none, random, trivial, human, and methods
     students: tuple[str, ...] = ("bilstm-attention",)  # also bilstm (no attention), mlp, minilm, any model
@@ -92,13 +98,13 @@ class Simulation(Study):
     def __post_init__(self) -> None:
         super().__post_init__()
         for explanation in (*self.explanations, *self.full):
-            if explanation not in (*CONTROLS, HUMAN):
+            if explanation not in self.no_methods:
                 make_explainer(explanation)
         for learning in self.learning:
-            if learning not in (NONE, *STRATEGIES):
-                raise unknown_name("way to learn from marks", learning, STRATEGIES)
+            if learning not in (NONE, *self.ways):
+                raise unknown_name("way to learn from marks", learning, self.ways)
         for student in self.students:
-            Student.of(student, self.training)
+            self.student(student)
         for what, given in (
             ("explanation", self.explanations),
             ("student", self.students),
@@ -128,14 +134,41 @@ class Simulation(Study):
             instances=asked.instances,
         )
 
+    def student(self, name: str) -> Student:
+        """One of the students, and how it is trained."""
+        return Student.of(name, self.training)
+
     def fits(self, model: Model, data: Dataset) -> str | None:
         if model.task is not CLASSIFICATION or "classes" not in model.capabilities:
             return "Students learn to choose a class, and this model does not choose between classes."
+        return self.refusal(data)
+
+    def check_fit(self, context: Context) -> None:
+        """Where people teach, there is no model that would have to fit."""
+        if self.teacher == "model":
+            super().check_fit(context)
+            return
+        reason = self.refusal(context.data_of(self.subject))
+        if reason is not None:
+            raise DoesNotFit(reason)
+
+    def about(self, finding: Finding) -> tuple[str, str]:
+        model, data = super().about(finding)
+        return "people" if self.teacher == "people" else model, data
+
+    def refusal(self, data: Dataset) -> str | None:
+        """Why nobody can learn by these data."""
+        if task_of(data) is not CLASSIFICATION:
+            return f"Students learn to choose a class, and {data.name} asks for answers; see qa-simulation."
         texts = data["train" if self.teacher == "people" else self.split]
         if (HUMAN in self.explanations or self.noise) and not any(map(has_rationale, texts)):
             return f"Nobody marked words in the texts of {data.name}."
-        if self.teacher == "model" and len(texts) < 4 * FEWEST:
-            few = f"{len(texts):,} texts of {data.name} are too few to learn by and to be tried on"
+        return self.too_few(data)
+
+    def too_few(self, data: Dataset) -> str | None:
+        """Why a model cannot teach by so few texts, in a sentence."""
+        if self.teacher == "model" and len(data[self.split]) < 4 * FEWEST:
+            few = f"{len(data[self.split]):,} texts of {data.name} are too few to learn by and to be tried on"
             return f"{few}: {4 * FEWEST} are the least."
         return None
 
@@ -146,7 +179,7 @@ class Simulation(Study):
     def methods(self) -> tuple[str, ...]:
         """The explanations that a teacher is asked for."""
         asked = (*self.explanations, *self.full)
-        return tuple(dict.fromkeys(name for name in asked if name not in (*CONTROLS, HUMAN)))
+        return tuple(dict.fromkeys(name for name in asked if name not in self.no_methods))
 
     def sizes_of(self, data: Dataset) -> tuple[int, ...]:
         """How many texts students learn by: as asked, as far as there are as many."""
@@ -163,7 +196,7 @@ class Simulation(Study):
             return f"There will be no simulation: {reason}"
         sizes, seconds, count = self.sizes_of(data), 0.0, 0
         shown = len(set(self.explanations) - {NONE}) * len(self.percents) + len(self.noise)
-        for student in (Student.of(name, self.training) for name in self.students):
+        for student in map(self.student, self.students):
             places = shown * len({*self.learning} - {NONE}) + len(self.full)
             runs = len(self.seeds) + places * (len(self.weights) + len(self.seeds) - 1)
             count += runs * len(sizes)
@@ -182,7 +215,7 @@ class Simulation(Study):
         self.check_fit(context)
         data = context.data_of(self.subject)
         sizes = self.sizes_of(data)
-        taught = teach(context, self._curriculum(max(sizes)))
+        taught = self.teach(context, max(sizes))
         cells, notes = self._cells(taught, sizes)
         if sizes != self.sizes:
             notes.append(
@@ -193,9 +226,9 @@ class Simulation(Study):
         measures = self._measures(context, taught)
         ranks = ranks_by_seed(instances)
         correlations = rank_correlations(ranks, measures)
-        gains = gains_table(instances)
+        gains = gains_table(instances, self.apart)
         tables = {
-            "summary": accuracy_table(instances, simulated.chosen),
+            "summary": self.summary(instances, simulated.chosen),
             "gains": gains,
             "ranks": rank_table(ranks),
             "rank-agreement": rank_agreement(correlations),
@@ -210,11 +243,19 @@ class Simulation(Study):
         return self.finding(
             _verdict(gains, len(self.seeds)),
             kept,
-            figures=figures_of(kept, ranks),
+            figures=figures_of(kept, ranks, self.measured),
             warnings=(*taught.notes, *notes, *self._limits(simulated.chosen)),
             cautions=() if taught.testimony is None else cautions_of(taught.testimony.explanations),
-            judgements=judgements(gains),
+            judgements=judgements(gains, self.measured.called),
         )
+
+    def summary(self, instances: pd.DataFrame, chosen: pd.DataFrame) -> pd.DataFrame:
+        """How well students do at every place of the design."""
+        return accuracy_table(instances, chosen)
+
+    def teach(self, context: Context, largest: int) -> Taught:
+        """The lessons of the teacher, of the largest training set."""
+        return teach(context, self._curriculum(largest))
 
     def _curriculum(self, largest: int) -> Curriculum:
         return Curriculum(
@@ -232,16 +273,16 @@ class Simulation(Study):
         """Every student with every lesson in every way it can be learned, and a word for each way it cannot."""
         data = {size: taught.course.of_size(size) for size in sizes}
         cells, notes = [], []
-        for student in (Student.of(name, self.training) for name in self.students):
-            ways = [way for way in self.learning if way != NONE]
-            if "attention-regularisation" in ways and not student.can_be_pulled(data[min(sizes)]):
-                ways.remove("attention-regularisation")
+        for student in map(self.student, self.students):
+            asked = [way for way in self.learning if way != NONE]
+            ways = student.ways(asked, data[min(sizes)])
+            if len(ways) < len(asked):
                 notes.append(
                     f"The attention of {student.name} cannot be pulled at, so it learns in other ways alone."
                 )
             for lesson in taught.lessons:
                 for size, of_size in data.items():
-                    known = [NONE] if lesson.marks is None else [w for w in ways if w in lesson.ways]
+                    known = [NONE] if lesson.marks is None else [*filter(lesson.can_be_learned, ways)]
                     cells += [Cell(student, way, lesson, of_size, size) for way in known]
         return cells, notes
 
@@ -262,9 +303,7 @@ class Simulation(Study):
 
     def _limits(self, chosen: pd.DataFrame) -> list[str]:
         """What the figures do not say."""
-        last = chosen["epoch"] == chosen["student"].map(
-            lambda name: Student.of(name, self.training).training.epochs
-        )
+        last = chosen["epoch"] == chosen["student"].map(lambda name: self.student(name).training.epochs)
         cut = f"{percent(float(last.mean()))} of the students were at their best in their last epoch: longer training"
         said = [f"{cut} may change the figures."] if last.mean() > 0.25 else []
         if len(self.seeds) < ENOUGH:
@@ -272,14 +311,14 @@ class Simulation(Study):
         return said
 
 
-def judgements(gains: pd.DataFrame) -> tuple[Judgement, ...]:
+def judgements(gains: pd.DataFrame, called: str = ACCURACY.called) -> tuple[Judgement, ...]:
     """Whether a method helps students, by the test over seeds and texts."""
     judged = []
     for row in _records(gains):
-        if row["explanation"] in (*CONTROLS, HUMAN) or not row["percent"]:
+        if row["explanation"] in NO_METHODS or not row["percent"]:
             continue
         rating, words = _ruling(row)
-        number = f"{_points(row)} points of simulation accuracy"
+        number = f"{points(row)} points of {called}"
         judged.append(Judgement(str(row["explanation"]), ASPECT, rating, words, number))
     return tuple({judgement.method: judgement for judgement in reversed(judged)}.values())[::-1]
 
@@ -300,7 +339,7 @@ def _verdict(gains: pd.DataFrame, seeds: int) -> str:
         return "Nothing was compared with labels alone."
     everywhere = max(row["places"] for row in rows)  # what few students saw is not set against the others
     best = next(row for row in rows if row["places"] == everywhere)
-    figures = f"the best is {_called(best)}: {_points(best)} points over labels alone"
+    figures = f"the best is {_called(best)}: {points(best)} points over labels alone"
     if seeds < ENOUGH:
         return f"Under {ENOUGH} seeds nobody can tell luck from help; {figures}."
     figures += f" ({p_value(best['p_holm'])})"
@@ -315,10 +354,13 @@ def _verdict(gains: pd.DataFrame, seeds: int) -> str:
 
 
 def _called(row: dict[str, Any]) -> str:
-    return f"{row['explanation']} ({row['percent']:g} %)" if row["percent"] else str(row["explanation"])
+    """``human by multitask``, ``lime (10 %)``."""
+    by = f" by {row['learning']}" if "learning" in row else ""
+    return str(row["explanation"]) + by + (f" ({row['percent']:g} %)" if row["percent"] else "")
 
 
-def _points(row: dict[str, Any]) -> str:
+def points(row: dict[str, Any]) -> str:
+    """A difference with its interval, in per cent of the texts."""
     ends = {"mean": row["difference"], "low": row["difference_low"], "high": row["difference_high"]}
     return with_interval(
         {name: 100 * value for name, value in ends.items()} | {"interval": row["interval"]}, 1

@@ -30,6 +30,7 @@ from rashomon.runs.specifications import to_plain
 EpochRecord = Mapping[str, float]
 RowsOf = Callable[[str], Rows]  # the rows of a split
 CORRECT = "correct.parquet"
+OF_ONE_TEXT = {"accuracy": "correct"}  # what a figure is called where it is that of a single text
 
 
 class Listener:
@@ -155,7 +156,7 @@ def epoch_folder(folder: Path, epoch: int) -> Path:
 @callbacks.register("correct-answers")
 @dataclass(frozen=True)
 class CorrectAnswers(Callback):
-    """Which test texts the model classifies correctly in the end."""
+    """How right the model is about each test text in the end: ``correct``; of answers, exact match and F1."""
 
     name: ClassVar[str] = "correct-answers"
 
@@ -170,7 +171,9 @@ class _KeepCorrect(Listener):
     def on_end(self, model: Model, folder: Path) -> None:
         test = self.rows("test")
         assert test.source is not None
-        correct = predict(model, test).classes == test.whole.extras[LABEL].cpu().numpy()
-        ids = [example.id for example, _ in test.source]
-        table = pd.DataFrame({"example": ids, "correct": correct.astype(float)})
-        write_parquet(folder / CORRECT, table)
+        answers = model.task.answers(torch.from_numpy(predict(model, test).logits)).numpy()
+        rows = [
+            {"example": example.id, **model.task.right(answer, example, encoding)}
+            for answer, (example, encoding) in zip(answers, test.source, strict=True)
+        ]
+        write_parquet(folder / CORRECT, pd.DataFrame(rows).rename(columns=OF_ONE_TEXT))

@@ -64,11 +64,8 @@ class AttentionRegularisation(LearningFromMarks):
         return cast(Output, model(batch))
 
     def lesson(self, model: Model, batch: Batch, output: Output, companion: nn.Module | None) -> Tensor:
-        if output.attention is None:
-            raise DoesNotFit("The student has no attention that marks could pull at.")
-        return (
-            attention_loss(output.attention, batch.extras[MARKS], attended(model, batch)).sum() / batch.size
-        )
+        attention = pulled_attention(model, output)
+        return attention_loss(attention, batch.extras[MARKS], attended(model, batch)).sum() / batch.size
 
 
 @objectives.register("multitask")
@@ -103,6 +100,19 @@ class Tagger(nn.Module):
         return cast(Tensor, self.scores(hidden))
 
 
+def pulled_attention(model: Model, output: Output) -> Tensor:
+    """What marks pull at ``[B, heads, T]``: what a prediction attends to, of transformers the last layer's [CLS].
+
+    An answer is predicted at its own places, which move while a student learns, so that of span models it is that row
+    that is pulled at, too: the first.
+    """
+    if model.task.per_token and output.layers is not None:
+        return output.layers[-1][:, :, 0]
+    if output.attention is None:
+        raise DoesNotFit("The student has no attention that marks could pull at.")
+    return output.attention
+
+
 def attended(model: Model, batch: Batch) -> Tensor:
     """``[S, B, T]``: the tokens that share one distribution; of the built-in models each text of a pair has its own."""
     return model.sides(batch) if "reweighting" in model.capabilities else batch.mask.unsqueeze(0)
@@ -120,11 +130,12 @@ def attention_loss(attention: Tensor, marks: Tensor, sides: Tensor) -> Tensor:
 
 def _of_side(weights: Tensor, marks: Tensor, side: Tensor) -> Tensor:
     own, marked = weights * side, marks * side
-    wanted = _normalised((_normalised(marked) + ELSEWHERE) * side)
-    return kl(wanted, _normalised(own), side) * (marked.sum(-1) > 0)
+    wanted = normalised((normalised(marked) + ELSEWHERE) * side)
+    return kl(wanted, normalised(own), side) * (marked.sum(-1) > 0)
 
 
-def _normalised(weights: Tensor) -> Tensor:
+def normalised(weights: Tensor) -> Tensor:
+    """The same weights, adding up to one over the last dimension."""
     return weights / weights.sum(-1, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny)
 
 
