@@ -96,6 +96,16 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "0  ->  1",
     ): "rows that are compared are equally many",
     (
+        "measures/divergence.py",
+        "total, lowest = row.sum(row.values), row.reduce(np.minimum, row.values, empty=-1.0)",
+        "-1.0  ->  1.0",
+    ): "an empty row adds up to 0, so it is no distribution already",
+    (
+        "measures/divergence.py",
+        "wrong |= ~(np.abs(total - 1.0) < 1e-3) | ~(lowest >= -1e-6)",
+        "np.abs(total - 1.0) < 0.001  ->  np.abs(total - 1.0) <= 0.001",
+    ): "no sum of floats is off by .001 exactly",
+    (
         "measures/agreement.py",
         _LIFTED.format("a"),
         "0.0  ->  1.0",

@@ -117,6 +117,20 @@ def test_rows_that_are_no_distribution_are_undefined() -> None:
         assert np.isnan(over_rows(good, bad)).tolist() == [True, True, True, False]
 
 
+def test_rounding_leads_nowhere_beyond_the_ends() -> None:
+    """Sums may be off by a thousandth; what is told of them stays within its bounds."""
+    above, below = 1.0005, 0.4996
+    apart = Ragged.from_list([[above, 0.0]]), Ragged.from_rows([[0.0, above]])
+    assert divergence.tvd_rows(*apart).tolist() == [1.0]
+    assert divergence.jsd_rows(*apart).tolist() == [LN2]
+    assert normalised_entropy(Ragged.from_list([[below, below]])).tolist() == [1.0]
+
+
+def test_entries_without_weight_add_no_entropy() -> None:
+    rows = Ragged.from_list([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0]])
+    np.testing.assert_allclose(normalised_entropy(rows), [math.log(2) / math.log(3), 0.0], atol=1e-12)
+
+
 def test_permuted_heads_are_the_same_attention() -> None:
     heads = distributions(0, 4, 9)
     shuffled = heads[[2, 0, 3, 1]]
