@@ -120,7 +120,7 @@ def test_rows_that_are_no_distribution_are_undefined() -> None:
 def test_rounding_leads_nowhere_beyond_the_ends() -> None:
     """Sums may be off by a thousandth; what is told of them stays within its bounds."""
     above, below = 1.0005, 0.4996
-    apart = Ragged.from_list([[above, 0.0]]), Ragged.from_rows([[0.0, above]])
+    apart = Ragged.from_list([[above, 0.0]]), Ragged.from_list([[0.0, above]])
     assert divergence.tvd_rows(*apart).tolist() == [1.0]
     assert divergence.jsd_rows(*apart).tolist() == [LN2]
     assert normalised_entropy(Ragged.from_list([[below, below]])).tolist() == [1.0]
