@@ -144,6 +144,19 @@ def test_the_prediction_in_a_line(target: int, probabilities: tuple[float, ...],
 # ---- the terminal
 
 
+def test_spaces_that_belong_to_tokens_are_not_coloured() -> None:
+    item = told([" a", " gor", "geous", "  ", " film "], [1, 2, 3, 4, 5], " a gorgeous   film ")
+    item = replace(item, offsets=np.array([[0, 2], [2, 6], [6, 11], [11, 13], [13, 19]]))
+    assert [item.text[span.start : span.end] for span in heat_spans(item)] == [
+        "a",
+        "gor",
+        "geous",
+        "  ",
+        "film",
+    ]
+    assert "".join(piece.text for piece in pieces(item)) == item.text
+
+
 @pytest.mark.parametrize(
     ("unseen", "said"),
     [

@@ -67,6 +67,7 @@ def heat_spans(explanation: Explanation) -> list[HeatSpan]:
     for (start, end), segment, score in zip(*(column.tolist() for column in columns), strict=True):
         if start == end:
             continue
+        start, end = _without_spaces(explanation.text_of(segment), start, end)
         if places and places[-1][0] == segment and start < places[-1][2]:
             _, first, last, before = places.pop()
             start, end, score = first, max(end, last), score + before
@@ -75,6 +76,14 @@ def heat_spans(explanation: Explanation) -> list[HeatSpan]:
     return [
         HeatSpan(start, end, segment, score / peak if peak else 0.0) for segment, start, end, score in places
     ]
+
+
+def _without_spaces(text: str, start: int, end: int) -> tuple[int, int]:
+    """Many tokenisers count the space before a word as its own; colour on it would lean to one side."""
+    token = text[start:end]
+    if not token.strip():
+        return start, end
+    return end - len(token.lstrip()), start + len(token.rstrip())
 
 
 def pieces(explanation: Explanation, segment: int = 0) -> list[Piece]:
