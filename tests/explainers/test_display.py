@@ -144,6 +144,32 @@ def test_the_prediction_in_a_line(target: int, probabilities: tuple[float, ...],
 # ---- the terminal
 
 
+@pytest.mark.parametrize("unseen", [0.0, 0.4])
+def test_what_did_not_fit_is_struck_out(unseen: float) -> None:
+    """Else it would look like words of no weight."""
+    item = replace(told(["a", "dull"], [0, 1], "a dull plot & more"), unseen=unseen)
+    assert [piece.text for piece in pieces(item) if not piece.seen] == ([" plot & more"] if unseen else [])
+    assert ('<mark class="unread"> plot &amp; more</mark>' in to_html([item])) == bool(unseen)
+    assert ("Struck out" in to_html([item])) == bool(unseen)
+    coloured = printed(to_rich([item]), force_terminal=True, color_system="truecolor")
+    assert ("\x1b[2;9m plot & more" in coloured) == bool(unseen)
+    whole = replace(told(["a", "dull"], [0, 1], "a dull "), unseen=unseen)  # the other text of a pair was cut
+    assert all(piece.seen for piece in pieces(whole))
+
+
+def test_spaces_that_belong_to_tokens_are_not_coloured() -> None:
+    item = told([" a", " gor", "geous", "  ", " film "], [1, 2, 3, 4, 5], " a gorgeous   film ")
+    item = replace(item, offsets=np.array([[0, 2], [2, 6], [6, 11], [11, 13], [13, 19]]))
+    assert [item.text[span.start : span.end] for span in heat_spans(item)] == [
+        "a",
+        "gor",
+        "geous",
+        "  ",
+        "film",
+    ]
+    assert "".join(piece.text for piece in pieces(item)) == item.text
+
+
 @pytest.mark.parametrize(
     ("unseen", "said"),
     [

@@ -64,3 +64,14 @@ def test_a_line_follows_a_curve_inside_its_band() -> None:
 @pytest.mark.parametrize("x", [np.ones(50), np.arange(5.0)])
 def test_no_line_where_there_is_nothing_to_follow(x: np.ndarray) -> None:
     assert len(smooth_line(x, x).x) == 0
+
+
+def test_a_band_of_few_texts_stays_where_texts_are() -> None:
+    """Ten texts, most at one end: drawn again, some lines rest on two neighbours and would shoot off at the other."""
+    x = np.array([1, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06, 1.07, 5, 9])
+    y = np.array([-0.9, 0.9, -0.8, 0.8, -0.7, 0.7, -0.6, 0.6, 0.1, 0.2])
+    line = smooth_line(x, y)
+    for values in (line.y, line.low, line.high):
+        known = values[np.isfinite(values)]
+        assert len(known)
+        assert (np.abs(known) <= 0.9).all()

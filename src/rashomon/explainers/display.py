@@ -23,11 +23,13 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
+from rashomon.explainers.display_templates import BODY, CSS, FRAGMENT, PAGE
 from rashomon.explainers.record import UNKNOWN_TARGET, Explanation
 from rashomon.wording import percent
 
 STRONGEST = 3  # tokens marked and listed for each method
 LEVELS = 8  # steps of colour on each side of zero
+UNREAD = "unread"  # the class of what the model did not see
 LEAST = 0.005  # share that is written as a whole percent
 
 RGB = tuple[int, int, int]
@@ -51,6 +53,7 @@ class Piece(NamedTuple):
     text: str
     strength: float
     top: bool  # one of the strongest tokens
+    seen: bool = True  # by the model; what did not fit is neither for nor against
 
 
 def heat_spans(explanation: Explanation) -> list[HeatSpan]:
@@ -67,6 +70,7 @@ def heat_spans(explanation: Explanation) -> list[HeatSpan]:
     for (start, end), segment, score in zip(*(column.tolist() for column in columns), strict=True):
         if start == end:
             continue
+        start, end = _without_spaces(explanation.text_of(segment), start, end)
         if places and places[-1][0] == segment and start < places[-1][2]:
             _, first, last, before = places.pop()
             start, end, score = first, max(end, last), score + before
@@ -75,6 +79,14 @@ def heat_spans(explanation: Explanation) -> list[HeatSpan]:
     return [
         HeatSpan(start, end, segment, score / peak if peak else 0.0) for segment, start, end, score in places
     ]
+
+
+def _without_spaces(text: str, start: int, end: int) -> tuple[int, int]:
+    """Many tokenisers count the space before a word as its own; colour on it would lean to one side."""
+    token = text[start:end]
+    if not token.strip():
+        return start, end
+    return end - len(token.lstrip()), start + len(token.rstrip())
 
 
 def pieces(explanation: Explanation, segment: int = 0) -> list[Piece]:
@@ -95,6 +107,8 @@ def pieces(explanation: Explanation, segment: int = 0) -> list[Piece]:
             whole.append(Piece(text[before:start], 0.0, False))
         if start < end:
             whole.append(Piece(text[start:end], strength, top))
+    if explanation.unseen and whole and spans and len(text[spans[-1].end :].strip()):
+        whole[-1] = whole[-1]._replace(seen=False)  # texts are cut at their end
     return whole
 
 
@@ -190,8 +204,11 @@ def to_html_fragment(explanations: Iterable[Explanation]) -> str:
 def heat_html(explanation: Explanation, segment: int = 0) -> Markup:
     """The text of a segment, escaped, with ``mark`` elements in the classes of the page's style sheet."""
     parts = []
-    for text, strength, top in pieces(explanation, segment):
+    for text, strength, top, seen in pieces(explanation, segment):
         level = round(abs(strength) * LEVELS)
+        if not seen:
+            parts.append(f'<mark class="{UNREAD}">{escape(text)}</mark>')
+            continue
         if level or top:
             side = "for" if strength > 0 else "against"
             names = f"{side}{' top' if top else ''}{f' {side}-{level}' if level else ''}"
@@ -245,11 +262,15 @@ def _rich_cell(item: Explanation, palette: tuple[RGB, RGB, RGB, RGB]) -> Text:
         if label:
             cell.append(f"{label}: ", style="dim")
         for piece in pieces(item, segment):
-            cell.append(printable(piece.text), style=_style(piece.strength, piece.top, palette))
+            style = _style(piece.strength, piece.top, palette) if piece.seen else _UNSEEN
+            cell.append(printable(piece.text), style=style)
         cell.append("\n")
     figures = ", ".join(f"{printable(token)} {score:+.3g}" for token, score in strongest(item))
     cell.append(figures or "nothing speaks for or against", style="dim")
     return cell
+
+
+_UNSEEN = Style(dim=True, strike=True)
 
 
 def _style(strength: float, top: bool, palette: tuple[RGB, RGB, RGB, RGB]) -> Style:
@@ -299,7 +320,7 @@ def _context(groups: Sequence[Sequence[Explanation]]) -> dict[str, object]:
         sections.append(
             {"id": first.example_id, "said": prediction(first), "rows": rows, "warnings": _warnings(group)}
         )
-    return {"sections": sections}
+    return {"sections": sections, "cut": any(item.unseen for group in groups for item in group)}
 
 
 def _css() -> str:
@@ -315,93 +336,11 @@ def _css() -> str:
         for level in range(1, LEVELS + 1)
     )
     dark = f"@media (prefers-color-scheme:dark){{.rashomon{{{colours(DARK)}}}}}\n"
-    return f".rashomon{{{colours(LIGHT)}}}\n{dark}{levels}{_CSS}"
+    return f".rashomon{{{colours(LIGHT)}}}\n{dark}{levels}{CSS}"
 
-
-_CSS = """
-.rashomon{color-scheme:light dark;color:rgb(var(--ra-ink));background:rgb(var(--ra-paper));
- font:1rem/1.6 system-ui,sans-serif;overflow-wrap:anywhere}
-.rashomon h2{font-size:1.1rem;margin:2rem 0 .2rem}
-.rashomon table{border-collapse:collapse;width:100%;margin:.6rem 0}
-.rashomon th,.rashomon td{text-align:start;vertical-align:top;padding:.5rem .8rem .5rem 0;
- border-top:1px solid rgb(var(--ra-ink)/.2);background:none;white-space:normal;overflow-wrap:normal}
-.rashomon th{font-weight:600;width:11rem}.rashomon thead th:nth-child(2){width:auto}
-.rashomon thead th{font-weight:400;font-size:.85rem;border:0;padding-block:0}
-.rashomon .note,.rashomon .which{display:block;font-weight:400;font-size:.85rem}
-.rashomon .text{white-space:pre-wrap;overflow-wrap:anywhere;margin:0 0 .3rem;max-width:70ch}
-.rashomon mark{color:inherit;background:none;padding:.1em 0}
-.rashomon mark.top{font-weight:700;text-decoration:underline solid 2px;text-underline-offset:.2em}
-.rashomon mark.top.against{text-decoration-style:dotted}
-.rashomon .strongest{list-style:none;margin:0;padding:0;font-size:.9rem;font-variant-numeric:tabular-nums;
- overflow-wrap:anywhere;min-width:8rem}
-.rashomon .warnings{border-inline-start:4px solid rgb(var(--ra-for));margin:.4rem 0;padding:0 0 0 1.6rem}
-@media (max-width:42rem){
- .rashomon table,.rashomon tbody,.rashomon tr,.rashomon th,.rashomon td{display:block;width:auto}
- .rashomon thead{position:absolute;clip-path:inset(50%);width:1px;height:1px;overflow:hidden}
- .rashomon td{border:0;padding-top:0}.rashomon .strongest li{display:inline-block;margin-inline-end:1rem}}
-"""
-
-# Table roles are spelled out because a table shown as blocks on a phone loses them in some browsers.
-_BODY = """
-<p class="legend">Orange <mark class="for top for-8">speaks for</mark> the explained class or answer, blue
-<mark class="against top against-8">speaks against</mark> it; the strongest are bold, underlined with a line
-(for) or dots (against). Colours are scaled for each method on its own; a method without
-signs has only orange.</p>
-{% for section in sections %}
-<section aria-label="Example {{ section.id }}">
-<h2>Example {{ section.id }}</h2>
-<p class="said">{{ section.said }}</p>
-<table role="table">
-<thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col">Method</th>
-<th role="columnheader" scope="col">Text</th><th role="columnheader" scope="col">Strongest</th></tr></thead>
-<tbody role="rowgroup">
-{% for row in section.rows %}
-<tr role="row"><th role="rowheader" scope="row">{{ row.method }}
-{%- for note in row.notes %}<span class="note">{{ note }}</span>{% endfor %}</th>
-<td role="cell">{% for label, text in row.texts %}
-{% if label %}<span class="which">{{ label }}</span>{% endif %}
-<p class="text" dir="auto">{{ text }}</p>{% endfor %}</td>
-<td role="cell"><ul class="strongest">{% for token, score in row.strongest %}
-<li><bdi>{{ token }}</bdi> {{ score }}</li>{% else %}<li>nothing speaks for or against</li>{% endfor %}</ul>
-</td></tr>
-{% endfor %}
-</tbody></table>
-{% if section.warnings %}<ul class="warnings" aria-label="Warnings">
-{% for warning, methods in section.warnings %}
-<li><strong>{{ methods | join(", ") }}:</strong> {{ warning }}</li>{% endfor %}</ul>{% endif %}
-</section>
-{% else %}<p>No explanations.</p>{% endfor %}
-"""
-
-_FRAGMENT = """<style>{{ css | safe }}</style>
-<div class="rashomon" style="padding:.5rem 1rem">{% include "body" %}</div>
-"""
-
-_PAGE = """<!doctype html>
-<html lang="en" class="rashomon">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width,initial-scale=1">
-<meta http-equiv="Content-Security-Policy"
- content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
-<link rel="icon" href="data:,">
-<title>{{ title }}</title>
-<style>{{ css | safe }}
-body{margin:0 auto;max-width:72rem;padding:1rem 1.2rem 4rem}</style>
-</head>
-<body>
-<main>
-<h1>{{ title }}</h1>
-{% if methods %}<p>{{ sections | length }} example{{ "s" if sections | length != 1 }},
-explained by {{ methods | join(", ") }}.</p>{% endif %}
-{% include "body" %}
-</main>
-</body>
-</html>
-"""
 
 _TEMPLATES = Environment(
-    loader=DictLoader({"page": _PAGE, "fragment": _FRAGMENT, "body": _BODY}),
+    loader=DictLoader({"page": PAGE, "fragment": FRAGMENT, "body": BODY}),
     autoescape=True,
     trim_blocks=True,
     lstrip_blocks=True,

@@ -111,7 +111,10 @@ def smooth_line(x: ArrayLike, y: ArrayLike, places: int = 30, share: float = 0.5
 
     def fit(index: np.ndarray) -> Floats:
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(lowess(b[index], a[index], frac=share, it=0, xvals=at))
+            line = lowess(b[index], a[index], frac=share, it=0, xvals=at)
+        return np.asarray(
+            np.clip(line, b.min(), b.max())
+        )  # few texts drawn again leave gaps, and lines shoot off
 
     rng = np.random.default_rng(seed)
     drawn = np.array([fit(rng.integers(0, len(a), len(a))) for _ in range(BANDS)])

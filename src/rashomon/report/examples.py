@@ -2,8 +2,8 @@
 
 Which characters a score belongs to is decided by ``explain.display.pieces``; here the pieces are only packed.
 All methods of an example mostly cut its text alike, so a cut is stored once, and the heat of a method is one
-letter a piece: ``A`` to ``H`` for the class, ``a`` to ``h`` against it, ``.`` for nothing. Lengths count
-UTF-16 units, because that is how the script in the page counts.
+letter a piece: ``A`` to ``H`` for the class, ``a`` to ``h`` against it, ``.`` for nothing, ``~`` for what the model did
+not see. Lengths count UTF-16 units, because that is how the script in the page counts.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from rashomon.explainers.record import Explanation
 from rashomon.wording import number
 
 Spans = Sequence[tuple[int, int, int]]  # segment, start, end
+UNREAD = "~"
 NO_EXAMPLES: Mapping[str, Any] = {"examples": [], "methods": [], "warnings": []}
 
 
@@ -113,6 +114,8 @@ def _cut_at(whole: Sequence[Piece], rationale: Sequence[tuple[int, ...]]) -> lis
 
 
 def _letter(piece: Piece) -> str:
+    if not piece.seen:
+        return UNREAD
     level = round(abs(piece.strength) * LEVELS)
     return chr(ord("A" if piece.strength > 0 else "a") + level - 1) if level else "."
 

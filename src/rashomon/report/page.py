@@ -164,6 +164,7 @@ def _shared(examples: Mapping[str, Any], audit: Audit | None) -> dict[str, Any]:
         "gold": any(example["right"] is not None for example in shown),
         "rationales": any(marked.get(example["id"]) for example in shown),
         "agreement": any(example["agreement"] is not None for example in shown),
+        "cut": audit is not None and any(item.unseen for item in audit.explanations),
     }
 
 

@@ -145,6 +145,7 @@
 
   const heatOf = (letter) => {
     if (letter === ".") return "";
+    if (letter === "~") return "unread";
     const upper = letter < "a";
     return `${upper ? "for" : "against"}-${letter.charCodeAt(0) - (upper ? 64 : 96)}`;
   };
