@@ -209,7 +209,7 @@ def test_an_extent_never_adds(tmp_path: Path) -> None:
 
 def test_more_budget_adds_to_what_was_run(tmp_path: Path, runs_of_necessity: list[str]) -> None:
     context, choice = small_context(tmp_path, "sst", "imdb"), necessity("sst", "imdb", seeds=3)
-    little = replicated(context, choice, minutes=29)  # 15 for each of two, as long as nothing is measured
+    little = replicated(context, choice, minutes=5)  # 3 for each of two, as long as nothing is measured
     assert runs_of_necessity == ["imdb"]
     assert little.left_out == ("necessity on sst, bilstm was left out: it does not fit into the budget.",)
     more = replicated(context, choice, minutes=60)
