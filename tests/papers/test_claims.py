@@ -16,7 +16,7 @@ from scipy import stats
 from rashomon.papers import decide, decide_all, load
 from rashomon.papers.claims import as_measured
 from rashomon.papers.published import Bounds, Claim, Rule, Term
-from rashomon.papers.quantities import Quantity, difference
+from rashomon.papers.quantities import Quantity, difference, rows_of
 
 Figure = tuple[float, float]  # a value and half the width of its interval
 
@@ -183,6 +183,17 @@ def test_pooled_means_keep_the_width_of_their_intervals() -> None:
     decision = decide(asked, ours({"a": (0.3, 0.2), "b": (-0.1, 0.1), "c": (0.4, 0.3)}))
     assert (decision.value, decision.low, decision.high) == pytest.approx((0.2, 0.0, 0.4))
     assert decision.figures == 1
+
+
+@pytest.mark.parametrize(
+    ("run", "outcome"), [("a", "cannot tell"), ("ab", "does not hold"), ("abcd", "does not hold")]
+)
+def test_a_mean_of_few_of_its_figures_decides_nothing(run: str, outcome: str) -> None:
+    asked = single("threshold", term(), above=0.9, pooled=True)
+    published = rows_of(ours(dict.fromkeys("abcd", (0.95, 0.0))))
+    decision = decide(asked, ours(dict.fromkeys(run, (0.5, 0.1))), published)
+    assert decision.outcome == outcome
+    assert ("only 1 of the 4 figures of this mean were run" in decision.why) == (run == "a")
 
 
 def test_counting_reads_n() -> None:

@@ -18,7 +18,7 @@ import pandas as pd
 from scipy.stats import norm
 
 from rashomon.papers.published import Bounds, Claim, Paper, Rule, figures_frame
-from rashomon.papers.quantities import NORMAL, Quantity, has_every_link, quantities_of, rows_of
+from rashomon.papers.quantities import NORMAL, Quantity, averaged_by, has_every_link, quantities_of, rows_of
 
 Outcome = Literal["holds", "does not hold", "cannot tell", "not run"]
 HOLDS: Outcome = "holds"
@@ -26,6 +26,7 @@ FAILS: Outcome = "does not hold"
 OPEN: Outcome = "cannot tell"
 NOT_RUN: Outcome = "not run"
 
+LEAST_SHARE = 0.5  # of the figures that a paper averages: a mean of fewer is another one
 ROUNDING = 1e-9  # a published .93 - .90 is a little less than .03
 
 
@@ -43,10 +44,13 @@ class Decision:
     why: str = ""
 
 
-def decide(claim: Claim, ours: pd.DataFrame) -> Decision:
-    """``ours`` is tidy: table, figure, a column a key, value, low, high, n (``beside.claims_input``)."""
+def decide(claim: Claim, ours: pd.DataFrame, published: Sequence[Quantity] = ()) -> Decision:
+    """``ours`` is tidy: table, figure, a column a key, value, low, high, n (``beside.claims_input``).
+
+    ``published`` are the figures that the paper's own means are made of.
+    """
     rows = rows_of(ours)
-    parts = [_decide_rule(rule, rows) for rule in claim.rules]
+    parts = [_decide_rule(rule, rows, published) for rule in claim.rules]
     if all(part.outcome == NOT_RUN for part in parts):
         return Decision(claim.id, NOT_RUN, why="no study has given its figures yet")
     against = [part for outcome in (FAILS, OPEN) for part in parts if part.outcome == outcome]
@@ -65,14 +69,22 @@ def decide_all(paper: Paper, ours: pd.DataFrame) -> pd.DataFrame:
     published = rows_of(as_measured(paper))
     rows = []
     for claim in paper.claims.values():
-        decision = decide(claim, of_paper)
+        decision = decide(claim, of_paper, published)
         expected = sum(len(quantities_of(rule, published)) for rule in claim.rules)
         rows.append(
             {"claim": claim.id, "says": claim.says, "where": claim.where, "outcome": decision.outcome}
             | {"figures": decision.figures, "published_figures": expected, "n": decision.n}
-            | {"value": decision.value, "low": decision.low, "high": decision.high, "why": decision.why}
+            | {"value": decision.value, "low": decision.low, "high": decision.high}
+            | {"why": _with_coverage(decision, expected)}
         )
     return pd.DataFrame(rows)
+
+
+def _with_coverage(decision: Decision, expected: int) -> str:
+    """The reason, and how many of the comparisons that the paper's figures allow were run."""
+    if decision.outcome == NOT_RUN or decision.figures >= expected:
+        return decision.why
+    return f"{decision.why} ({decision.figures} of {expected} comparisons were run)"
 
 
 def as_measured(paper: Paper) -> pd.DataFrame:
@@ -81,7 +93,7 @@ def as_measured(paper: Paper) -> pd.DataFrame:
     return frame.assign(low=frame["value"], high=frame["value"])
 
 
-def _decide_rule(rule: Rule, rows: Sequence[Quantity]) -> Decision:
+def _decide_rule(rule: Rule, rows: Sequence[Quantity], published: Sequence[Quantity]) -> Decision:
     found = quantities_of(rule, rows)
     if not found:
         return Decision("", NOT_RUN)
@@ -95,6 +107,9 @@ def _decide_rule(rule: Rule, rows: Sequence[Quantity]) -> Decision:
     why = f"{worst}, wanted {_words(bounds)}"
     if outcome == HOLDS and not has_every_link(rule, rows):
         outcome, why = OPEN, f"{why}, but not every link of the order was run"
+    averaged, expected = len(averaged_by(rule, rows)), len(averaged_by(rule, published))
+    if averaged < LEAST_SHARE * expected:
+        outcome, why = OPEN, f"{why}, but only {averaged} of the {expected} figures of this mean were run"
     return Decision("", outcome, len(found), worst.n, worst.value, worst.low, worst.high, why)
 
 

@@ -70,6 +70,11 @@ def quantities_of(rule: Rule, rows: Sequence[Quantity]) -> list[tuple[Quantity, 
     return [(one, rule.bounds) for one in found_rows]
 
 
+def averaged_by(rule: Rule, rows: Sequence[Quantity]) -> list[Quantity]:
+    """The figures that a rule about means averages; none of other rules."""
+    return _selected(rule.chain[0][0], rows) if rule.pooled else []
+
+
 def has_every_link(rule: Rule, rows: Sequence[Quantity]) -> bool:
     """Whether there are figures for each link, where the rule is an order."""
     return rule.kind != "order" or all(_link(link, rule.chain, rows) for link in rule.chain)

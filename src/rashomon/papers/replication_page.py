@@ -126,7 +126,7 @@ def _claims_section(claims: pd.DataFrame) -> Finding:
         question="Do the paper's conclusions hold here?",
         verdict=f"{_outcomes(claims)} The interval decides, never the mean.",
         configuration={},
-        tables={"summary": claims},
+        tables={"summary": claims.assign(n=claims["n"].astype("Int64"))},
     )
 
 
