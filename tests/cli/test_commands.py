@@ -206,7 +206,7 @@ def test_an_audit_begins_with_how_good_the_model_is(rashomon: Command, reviews: 
     assert "It predicts " in said.out
     page = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
     sections = re.findall(r'<section id="(study-[a-z-]+)"', page)
-    assert sections[:2] == ["study-performance", "study-agreement"]
+    assert sections[:3] == ["study-performance", "study-model-check", "study-agreement"]
     assert "they were matched in order: 1 star with 1, 4 stars with 4." in page
 
 

@@ -16,7 +16,7 @@ CSS = """
 .rashomon mark{color:inherit;background:none;padding:.1em 0}
 .rashomon mark.top{font-weight:700;text-decoration:underline solid 2px;text-underline-offset:.2em}
 .rashomon mark.top.against{text-decoration-style:dotted}
-.rashomon mark.unread{opacity:.55;text-decoration:line-through}
+.rashomon mark.unread{opacity:.7;text-decoration:line-through}
 .rashomon .strongest{list-style:none;margin:0;padding:0;font-size:.9rem;font-variant-numeric:tabular-nums;
  overflow-wrap:anywhere;min-width:8rem}
 .rashomon .warnings{border-inline-start:4px solid rgb(var(--ra-for));margin:.4rem 0;padding:0 0 0 1.6rem}
