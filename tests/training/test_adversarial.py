@@ -43,6 +43,7 @@ class Says(torch.nn.Module):
     """A model that says what it was told to say."""
 
     classes, capabilities, equal_lengths = 2, frozenset({"attention"}), False
+    device = torch.device("cpu")
 
     def __init__(self, probabilities: list[list[float]], attention: Tensor) -> None:
         super().__init__()
