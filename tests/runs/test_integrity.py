@@ -27,12 +27,18 @@ CHECKPOINT = (*MODEL, "model/tokenizer.json", "model/tokenizer_config.json", "mo
 RUNS = {  # what each kind of run holds
     "models": ("history.json", *CHECKPOINT),
     "given-models": MODEL,
-    "explanations": ("explanations.parquet",),
+    "explanations": ("explanations.parquet", "seconds.json"),
     "attention-on-trial": ("train.safetensors", "dev.safetensors", "test.safetensors", "about.json"),
     "adversaries": (*MODEL, "instances.parquet", "adversary.json"),
     "instance-adversaries": ("found.parquet", "other.parquet"),
     "guides": ("weights.safetensors",),
     "guided-mlps": ("correct.parquet", "scores.json"),
+    "erasures": ("costs.parquet", "strange.parquet"),
+    "findings": ("finding.json", "tables/0.parquet", "tables/1.parquet"),
+    "replications": ("begun.json", "finding.json", "tables/0.parquet"),
+    "explainers": ("config.json",),
+    "teachers": ("classes.json", "answers.json"),
+    "students": ("correct.parquet", "scores.json", "history.json"),
 }
 OWN = ("spec.json", "meta.json")
 
