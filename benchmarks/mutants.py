@@ -76,6 +76,11 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "True  ->  False",
     ): "a record is read in the order in which it was written",
     (
+        "runs/integrity.py",
+        "newest = max((max(changed, noted) for _, _, _, changed, noted in looks), default=0)",
+        "0  ->  1",
+    ): "a folder without files has lost its record, which is told",
+    (
         "experiments/judging.py",
         'return 0.5 ** int(row["n"]) * max(tests, 1) >= LEVEL',
         f"{_TOO_FEW.format('>=')}  ->  {_TOO_FEW.format('>')}",

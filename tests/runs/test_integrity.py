@@ -169,6 +169,23 @@ def test_a_file_too_many_and_a_whole_run_in_the_place_of_another(tmp_path: Path)
         assert not store.finished({"seed": 1}, "guides")
 
 
+@pytest.mark.parametrize(("milliseconds", "looks"), [(50, 2), (99, 2), (101, 1), (149, 1)])
+def test_what_was_just_written_is_looked_at_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, milliseconds: int, looks: int
+) -> None:
+    """A change within one step of the file's times would not be seen by them."""
+    run = Store(tmp_path).run({"seed": 1}, "guides", lambda folder: fill("guides", folder))
+    files = [path.stat() for path in run.rglob("*") if path.is_file()]
+    newest = max(max(status.st_mtime_ns, status.st_ctime_ns) for status in files)
+    compared, compare = [], integrity._compare
+    monkeypatch.setattr(integrity, "_compare", lambda *which: compared.append(which) or compare(*which))
+    monkeypatch.setattr(integrity, "_sound", {})
+    monkeypatch.setattr(time, "time_ns", lambda: newest + milliseconds * 1_000_000)
+    for _ in range(2):
+        assert integrity.damage(run, "guides", run.name) == []
+    assert len(compared) == looks
+
+
 @pytest.mark.parametrize("name", ["truncated", "emptied", "changed", "missing"])
 def test_the_words_say_what_is_wrong(tmp_path: Path, name: str) -> None:
     folder = Store(tmp_path).run({}, "guides", lambda folder: fill("guides", folder))
