@@ -11,7 +11,7 @@ from rashomon.explainers.path_integrals import Layer, PathSettings, quadrature, 
 from tests.explainers.conftest import Families, Jobs
 from tests.models.tiny import SINGLES
 
-RULES = ("gauss-legendre", "trapezoid", "middle", "left", "right")
+RULES = ("gauss-legendre", "graded", "trapezoid", "middle", "left", "right")
 SETTINGS = PathSettings("pad", None, None, 0.01)
 LAYER = Layer(trapezoid=True, endpoints=True)
 
@@ -22,7 +22,8 @@ def test_weights_sum_to_one_and_rules_integrate_what_they_can(rule: str, steps: 
     nodes, weights = quadrature(rule, steps)  # type: ignore[arg-type]
     assert weights.sum() == pytest.approx(1)
     assert ((nodes >= 0) & (nodes <= 1)).all()
-    degree = {"gauss-legendre": min(2 * steps - 1, 20), "trapezoid": 1, "middle": 1}.get(rule, 0)
+    exact = {"gauss-legendre": 2 * steps - 1, "graded": (2 * steps - 4) // 4, "trapezoid": 1, "middle": 1}
+    degree = min(exact.get(rule, 0), 20)
     assert weights @ nodes**degree == pytest.approx(1 / (degree + 1))
 
 
@@ -61,12 +62,24 @@ def test_halving_equals_starting_over_and_costs_what_is_new(jobs: Jobs, name: st
     assert asked == again.engine.counts.evaluated
 
 
-def test_what_halving_does_not_settle_is_left_to_gauss_legendre(jobs: Jobs) -> None:
+def test_what_halving_does_not_settle_is_looked_at_near_the_reference(jobs: Jobs) -> None:
     finest = resolve_paths(jobs("bert"), PathSettings("pad", None, None, 0.0))
-    for one, other in zip(
-        finest, resolve_paths(jobs("bert"), PathSettings("pad", "gauss-legendre", 257, 0.0)), strict=True
-    ):
-        np.testing.assert_allclose(one.inputs, other.inputs, atol=1e-5)
+    for rule in ("graded", "gauss-legendre"):  # on a smooth path both are exact
+        expected = resolve_paths(jobs("bert"), PathSettings("pad", rule, 257, 0.0))
+        for one, other in zip(finest, expected, strict=True):
+            np.testing.assert_allclose(one.inputs, other.inputs, atol=1e-5)
+
+
+def test_the_graded_rule_sees_what_happens_at_once() -> None:
+    """As RMSNorm does it: x / sqrt(x^2 + eps) rises to 1 within a thousandth of the path."""
+    narrow = 1e-3
+
+    def missed(rule: str) -> float:
+        nodes, weights = quadrature(rule, 129)  # type: ignore[arg-type]
+        return abs(float(weights @ (narrow**2 / (nodes**2 + narrow**2) ** 1.5)) - 1)
+
+    assert missed("graded") < 1e-3 < 0.05 < missed("trapezoid")
+    assert missed("gauss-legendre") > 10 * missed("graded")
 
 
 @pytest.mark.parametrize("name", ["bilstm", "cnn", "bert"])
