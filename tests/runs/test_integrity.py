@@ -308,3 +308,45 @@ def test_a_real_model_and_its_explanations(context: Context, damage: Callable[[P
         damage(path)
         with pytest.warns(Caution, match=f"{run_of(path).name} was damaged"):
             assert results() == expected
+
+
+@pytest.mark.parametrize(("count", "told"), [(3, ""), (4, " and 1 more"), (6, " and 3 more")])
+def test_of_much_damage_three_files_are_named(tmp_path: Path, count: int, told: str) -> None:
+    store = Store(tmp_path)
+    run = store.run({}, "models", lambda folder: fill("models", folder))
+    names = sorted(RUNS["models"])[:count]
+    for name in names:
+        empty(run / name)
+    with pytest.warns(Caution) as heard:
+        assert not store.finished({}, "models")
+    sentence = str(heard[0].message)
+    assert [name for name in names if f"{name} has" in sentence] == names[:3]
+    assert f"bytes{told}) and is made again" in sentence
+
+
+def test_what_is_being_made_is_no_leftover(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    while_made: list[str] = []
+
+    def make(folder: Path) -> None:
+        while_made.extend(leftover.name for leftover in store.leftovers())
+        fill("guides", folder)
+
+    def give_up(folder: Path) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        store.run({"seed": 1}, "guides", give_up)
+    damaged = store.run({"seed": 2}, "guides", lambda folder: fill("guides", folder))
+    flip(damaged / "weights.safetensors")
+    with pytest.warns(Caution):
+        assert not store.finished({"seed": 2}, "guides")
+    store.run({"seed": 3}, "guides", make)
+    unfinished = f"guides/{key({'seed': 1})}"
+    assert while_made[0] == unfinished
+    assert next((one.what, one.name) for one in store.leftovers()) == ("unfinished", unfinished)
+    assert [one.what for one in store.leftovers()] == ["unfinished", "damaged"]
+    assert len(while_made) == 2
+    store.delete(store.leftovers())
+    assert list(store.leftovers()) == []
+    assert store.finished({"seed": 3}, "guides")
