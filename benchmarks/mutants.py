@@ -75,6 +75,21 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()",
         "True  ->  False",
     ): "a record is read in the order in which it was written",
+    (
+        "training/loop.py",
+        "for group, rate in zip(run.optimizer.param_groups, base_rates, strict=True):",
+        "True  ->  False",
+    ): "the rates were taken from the same groups",
+    (
+        "training/loop.py",
+        "run.optimizer.zero_grad(set_to_none=True)",
+        "True  ->  False",
+    ): "what has a gradient gets one at every step",
+    (
+        "training/loop.py",
+        'parameter, key = name.split(".", 1)',
+        "1  ->  2",
+    ): "the names of an optimizer's state have no full stop",
     ("runs/store.py", "lock.acquire(timeout=0)", "0  ->  1"): "the same, a second later",
     ("runs/store.py", "stacklevel=2,", "2  ->  3"): "a warning is told without the line that gave it",
     (

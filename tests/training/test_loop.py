@@ -19,7 +19,7 @@ from rashomon.models.base import Model
 from rashomon.models.evaluator import predict, rows_of
 from rashomon.training import CrossEntropy, History, Objective, TrainingSpec, fit
 from rashomon.training.callbacks import EpochLogits, Listener
-from rashomon.training.loop import _rate_factor
+from rashomon.training.loop import _last_gain, _rate_factor
 from rashomon.training.optimizers import make_optimizer
 
 SPEC = TrainingSpec(epochs=4, batch_size=16, patience=None, learning_rate=3e-3)
@@ -222,6 +222,51 @@ def test_the_learning_rate_climbs_and_falls() -> None:
     assert factors[:10] == sorted(factors[:10])
     assert factors[10:] == sorted(factors[10:], reverse=True)
     assert 0 < factors[-1] < 0.02
+
+
+def test_a_warmup_shorter_than_a_step_is_none() -> None:
+    assert _rate_factor(0, 10, 0.05) == 1.0
+
+
+def test_the_learning_rate_goes_on_over_epochs(planted: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec, rates = replace(SPEC, epochs=3, warmup=0.2, optimizer="adam"), []
+    step = torch.optim.Adam.step
+
+    def watched(optimizer: torch.optim.Adam, *arguments: object) -> object:
+        rates.append(optimizer.param_groups[0]["lr"])
+        return step(optimizer, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(torch.optim.Adam, "step", watched)
+    model = build_model(SMALL, planted, 0)
+    train, dev = (rows_of(model, planted[split]) for split in ("train", "dev"))
+    fit(model, train, dev, CrossEntropy(), spec, seed=0)
+    expected = [spec.learning_rate * _rate_factor(n, len(rates), spec.warmup) for n in range(len(rates))]
+    assert len(rates) == 3 * -(-len(train) // spec.batch_size)
+    assert rates == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("figures", "least", "epoch"),
+    [
+        ({"f1": (0.5, 0.508)}, 0.01, 1),
+        ({"f1": (0.5, 0.512)}, 0.01, 2),
+        ({"loss": (0.5, 0.492)}, 0.01, 1),
+        ({"roc-auc": (float("nan"),) * 3, "loss": (2.0, 1.0, 3.0)}, 0.0, 2),
+        ({"roc-auc": (float("nan"),) * 3}, 0.0, 1),
+    ],
+)
+def test_the_last_epoch_that_gained(figures: dict[str, tuple[float, ...]], least: float, epoch: int) -> None:
+    records = [dict(zip(figures, values, strict=True)) for values in zip(*figures.values(), strict=True)]
+    assert _last_gain(records, next(iter(figures)), least) == epoch
+
+
+def test_a_history_prints_its_epochs_alone() -> None:
+    history = History([{"epoch": 1, "loss": 0.5}, {"epoch": 2, "loss": 0.25}], best=2)
+    assert [line.split() for line in str(history).splitlines()] == [
+        ["epoch", "loss", "kept"],
+        ["1", "0.50", "False"],
+        ["2", "0.25", "True"],
+    ]
 
 
 def test_a_prediction_is_the_same_alone_and_in_any_batch(planted: Dataset) -> None:
