@@ -15,7 +15,7 @@ from rashomon.audits.auditing import AuditSettings, run_audit
 from rashomon.audits.record import Audit
 from rashomon.errors import Caution, DoesNotFit
 from rashomon.experiments.context import Context
-from rashomon.experiments.subject import DatasetSpec, Subject
+from rashomon.experiments.subject import GIVEN, DatasetSpec, Subject
 from rashomon.report.export import findings_data
 from rashomon.studies.agreement import Agreement
 from rashomon.studies.base import Finding
@@ -114,8 +114,10 @@ def test_a_study_that_does_not_fit_is_told_and_not_kept(
     assert all(info.finished for info in context.store.list())
 
 
-def test_models_and_data_in_memory_are_never_kept(context: Context) -> None:
+def test_what_is_in_memory_is_never_kept(context: Context) -> None:
     given = Subject(context.adopt(planted()), SMALL, QUICK)
-    assert not kept_findings.can_be_kept(given)
-    assert not kept_findings.can_be_kept(replace(Subject(), checkpoint="folder"))
-    assert kept_findings.can_be_kept(Subject())
+    assert not kept_findings.can_be_kept(Agreement(given))
+    assert not kept_findings.can_be_kept(Agreement(replace(Subject(), checkpoint="folder")))
+    assert not kept_findings.can_be_kept(Agreement(beside=f"{GIVEN}-0"))
+    assert kept_findings.can_be_kept(Agreement())
+    assert kept_findings.can_be_kept(Agreement(beside="further.parquet"))

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rashomon.errors import Caution, DoesNotFit, cautions
 from rashomon.experiments.context import Context, Work
-from rashomon.experiments.subject import GIVEN, Subject
+from rashomon.experiments.subject import GIVEN
 from rashomon.runs.specifications import Plain
 from rashomon.runs.store import Store
 from rashomon.studies.base import Finding, Study
@@ -25,14 +25,17 @@ from rashomon.studies.finding_files import read_finding, read_more, write_findin
 KIND = "findings"
 
 
-def can_be_kept(subject: Subject) -> bool:
+def can_be_kept(study: Study) -> bool:
     """Only of models that were trained here, which the settings tell all about, on data that can be read again."""
-    return subject.checkpoint is None and not subject.dataset.name.startswith(GIVEN)
+    subject, beside = study.subject, getattr(study, "beside", None) or ""
+    return subject.checkpoint is None and not any(
+        name.startswith(GIVEN) for name in (subject.dataset.name, beside)
+    )
 
 
 def finding_of(study: Study, context: Context) -> Finding:
     """What the study finds, or found."""
-    if not can_be_kept(study.subject):
+    if not can_be_kept(study):
         return study.run(context)
     specification = _specification(study, context)
     if not context.store.finished(specification, KIND):
@@ -47,7 +50,7 @@ def missing_work(plan: Sequence[Study], context: Context) -> list[Work]:
     """The findings that are not in the store. Studies on request train much and share it out themselves."""
     work = []
     for study in plan:
-        if study.on_request or not can_be_kept(study.subject):
+        if study.on_request or not can_be_kept(study):
             continue
         specification = _specification(study, context)
         if not context.store.finished(specification, KIND):
