@@ -216,3 +216,27 @@ def test_more_budget_adds_to_what_was_run(tmp_path: Path, runs_of_necessity: lis
     assert runs_of_necessity == ["imdb", "sst"]
     assert more.left_out == ()
     assert len(all_kept(context.store)) == 2
+
+
+def test_a_budget_that_runs_out_leaves_a_little_of_every_point(
+    tmp_path: Path, runs_of_necessity: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every run takes ten minutes, far more than was thought."""
+    context, choice = small_context(tmp_path, "sst", "imdb"), necessity("sst", "imdb", seeds=4)
+    monkeypatch.setattr("time.monotonic", lambda: 600.0 * len(runs_of_necessity))
+    page = replicated(context, choice, minutes=30)
+    assert runs_of_necessity == ["imdb", "sst", "imdb"]
+    assert sorted((one.dataset, one.seeds) for one in all_kept(context.store)) == [
+        ("imdb", 3),
+        ("imdb", 4),
+        ("sst", 3),
+    ]
+    (told,) = [sentence for sentence in page.not_run if "used up" in sentence]
+    assert (
+        told
+        == "necessity on sst, bilstm has less than was planned: the budget was used up by what came before."
+    )
+    assert (
+        len(next(f for f in page.findings if f.title == "Table 2").tables["figures"].dropna(subset="ours"))
+        == 4
+    )

@@ -72,25 +72,41 @@ def carry_out(
 ) -> tuple[str, ...]:
     """Run what is not done yet; returns a sentence for each point that could not be run or no longer fitted."""
     started = time.monotonic()
-    failed: list[str] = []
+    failed: dict[str, str] = {}
     began = False  # one point is run at least: the estimate had room for it
-    for number, step in enumerate(planned.steps, 1):
-        if step.done:
+    rounds = _rounds(planned.steps, minutes)
+    for number, (point, study) in enumerate(rounds, 1):
+        kept, spent = all_kept(context.store), time.monotonic() - started
+        if _is_done(context, point, study, choice, kept):
             continue
-        name, spent = step.point.name, time.monotonic() - started
-        expected = estimate(step.study, all_kept(context.store)).seconds  # what ran just now counts
+        expected = estimate(study, kept).seconds  # what ran just now counts
         if minutes is not None and began and spent + expected > 60 * minutes:
-            failed.append(f"{name} was left out: the budget was used up by what came before.")
+            failed.setdefault(point.name, _used_up(point, kept, choice))
             continue
-        tell(f"{number} of {len(planned.steps)}: {name}, about {duration(expected)}")
+        tell(f"{number} of {len(rounds)}: {point.name}, about {duration(expected)}")
         began = True
         try:
-            keep(context, specification_of(step.point, step.study, choice, context.data_dir), step.study)
+            keep(context, specification_of(point, study, choice, context.data_dir), study)
         except UserError as error:
             if disk_is_full(error):
                 raise
-            failed.append(f"{name} is not run: {error}")
-    return tuple(failed)
+            failed[point.name] = f"{point.name} is not run: {error}"
+    return tuple(failed.values())
+
+
+def _rounds(steps: Sequence[Step], minutes: float | None) -> list[tuple[Point, Study]]:
+    """What is run after what. Under a budget a little of every point first, because estimates may be far off."""
+    whole = [(step.point, step.study) for step in steps]
+    if minutes is None:
+        return whole
+    little = [(point, cut(study, EXTENTS[0])) for point, study in whole]
+    return [*little, *(step for step in whole if step not in little)]
+
+
+def _used_up(point: Point, kept: Sequence[Kept], choice: Choice) -> str:
+    if answering(point.run, point.paper, kept, choice, any_vectors=False) is None:
+        return f"{point.name} was left out: the budget was used up by what came before."
+    return f"{point.name} has less than was planned: the budget was used up by what came before."
 
 
 def _is_done(context: Context, point: Point, study: Study, choice: Choice, kept: Sequence[Kept]) -> bool:
