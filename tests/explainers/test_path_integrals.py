@@ -22,7 +22,7 @@ def test_weights_sum_to_one_and_rules_integrate_what_they_can(rule: str, steps: 
     nodes, weights = quadrature(rule, steps)  # type: ignore[arg-type]
     assert weights.sum() == pytest.approx(1)
     assert ((nodes >= 0) & (nodes <= 1)).all()
-    exact = {"gauss-legendre": 2 * steps - 1, "graded": (2 * steps - 4) // 4, "trapezoid": 1, "middle": 1}
+    exact = {"gauss-legendre": 2 * steps - 1, "graded": steps - 1, "trapezoid": 1, "middle": 1}
     degree = min(exact.get(rule, 0), 20)
     assert weights @ nodes**degree == pytest.approx(1 / (degree + 1))
 
@@ -78,7 +78,7 @@ def test_the_graded_rule_sees_what_happens_at_once() -> None:
         nodes, weights = quadrature(rule, 129)  # type: ignore[arg-type]
         return abs(float(weights @ (narrow**2 / (nodes**2 + narrow**2) ** 1.5)) - 1)
 
-    assert missed("graded") < 1e-3 < 0.05 < missed("trapezoid")
+    assert missed("graded") < 0.01 < 0.5 < missed("trapezoid")
     assert missed("gauss-legendre") > 10 * missed("graded")
 
 

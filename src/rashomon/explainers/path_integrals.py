@@ -31,7 +31,7 @@ from rashomon.explainers.paths import (
 )
 
 MOST_HALVED = 65
-DRAWN = 4  # the power by which the nodes of the graded rule are drawn towards the reference
+DRAWN = 2  # the power by which the nodes of the graded rule are drawn towards the reference
 Quadrature = Literal["gauss-legendre", "graded", "trapezoid", "middle", "left", "right"]
 
 
@@ -44,7 +44,6 @@ def quadrature(rule: Quadrature, steps: int) -> tuple[Floats, Floats]:
         nodes, weights = (nodes + 1) / 2, weights / 2
         if rule == "graded":  # alpha = t ^ DRAWN
             nodes, weights = nodes**DRAWN, weights * DRAWN * nodes ** (DRAWN - 1)
-            weights /= weights.sum()  # exact from two steps on
         return nodes, weights
     if rule == "trapezoid":
         if steps < 2:
