@@ -38,6 +38,8 @@ TARGETS: dict[str, tuple[str, ...]] = {  # what is changed, and the tests that s
     "measures/kendall.py": ("measures/test_agreement.py", "measures/test_base.py"),
     "measures/cartography.py": ("measures/test_cartography.py",),
     "measures/curvature.py": ("measures/test_curvature.py",),
+    "measures/familiarity.py": ("measures/test_familiarity.py",),
+    "measures/relations.py": ("measures/test_relations.py",),
     "measures/base.py": ("measures/test_base.py", "measures/test_agreement.py"),
     "wording.py": ("test_wording.py",),
     "experiments/summaries.py": ("experiments/test_summaries.py",),
@@ -90,6 +92,11 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         'parameter, key = name.split(".", 1)',
         "1  ->  2",
     ): "the names of an optimizer's state have no full stop",
+    (
+        "measures/familiarity.py",
+        "BLOCK = 1024  # points whose distances are in memory at once",
+        "1024  ->  1025",
+    ): "how much is in memory at once changes no distance",
     ("runs/store.py", "lock.acquire(timeout=0)", "0  ->  1"): "the same, a second later",
     ("runs/store.py", "stacklevel=2,", "2  ->  3"): "a warning is told without the line that gave it",
     (

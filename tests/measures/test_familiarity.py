@@ -30,3 +30,8 @@ def test_one_in_twenty_real_texts_is_unusual() -> None:
     real = np.arange(1.0, 101.0)
     assert farther_than_usual(real, real).sum() == 5
     assert farther_than_usual([95.0, 95.2, 1000.0], real).tolist() == [False, True, True]
+
+
+def test_as_far_as_usual_is_not_farther() -> None:
+    real = np.arange(101.0)  # 95 of a hundred steps
+    assert farther_than_usual([94.9, 95.0, 95.1], real).tolist() == [False, False, True]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.stats import pearsonr
+from scipy.stats import t as students_t
+from statsmodels.nonparametric.smoothers_lowess import lowess
 
-from rashomon.measures.relations import correlation, smooth_line
+from rashomon.measures.relations import BANDS, RESAMPLES, _weighted, correlation, smooth_line
 
 
 def test_one_seed_equals_scipy_and_nearly_its_interval() -> None:
@@ -75,3 +77,70 @@ def test_a_band_of_few_texts_stays_where_texts_are() -> None:
         known = values[np.isfinite(values)]
         assert len(known)
         assert (np.abs(known) <= 0.9).all()
+
+
+def _counted(x: np.ndarray, y: np.ndarray, defined: np.ndarray, times: np.ndarray) -> float:
+    """The same by writing every text down as often as it counts."""
+    rows = np.repeat(np.flatnonzero(defined), times[defined].astype(int))
+    return float(np.corrcoef(x[rows], y[rows])[0, 1])
+
+
+def test_texts_that_count_several_times() -> None:
+    rng = np.random.default_rng(3)
+    x, y = 5 + rng.normal(size=40), 100 - rng.normal(size=40) ** 2
+    defined = rng.random(40) < 0.8
+    times = rng.multinomial(40, np.full(40, 1 / 40), size=20).astype(np.float64)
+    expected = [_counted(x, y, defined, row) for row in times]
+    np.testing.assert_allclose(_weighted(x, y, defined, times), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("constant", ["first", "second", "both"])
+def test_what_does_not_vary_goes_with_nothing(constant: str) -> None:
+    x, same, once = np.arange(5.0), np.full(5, 3.0), np.ones((1, 5))
+    first = x if constant == "second" else same
+    second = x if constant == "first" else same
+    assert np.isnan(_weighted(first, second, np.full(5, True), once)).all()
+    alone = np.array([[0.0, 0.0, 5.0, 0.0, 0.0]])  # one text drawn five times
+    assert np.isnan(_weighted(x, x, np.full(5, True), alone)).all()
+
+
+def test_the_interval_is_that_of_texts_drawn_again_and_seeds_apart() -> None:
+    rng = np.random.default_rng(4)
+    x = [rng.normal(size=30) for _ in range(3)]
+    y = [0.6 * one + rng.normal(size=30) for one in x]
+    found = correlation(x, y, [list(range(30))] * 3, seed=9)
+    times = np.random.default_rng(9).multinomial(30, np.full(30, 1 / 30), size=RESAMPLES)
+    all_defined = np.full(30, True)
+    drawn = [[_counted(a, b, all_defined, row) for row in times] for a, b in zip(x, y, strict=True)]
+    each = np.arctanh([np.corrcoef(a, b)[0, 1] for a, b in zip(x, y, strict=True)])
+    over_texts, over_seeds = np.arctanh(drawn).mean(0).var(), each.var(ddof=1) / 3
+    total = over_texts + over_seeds
+    reach = students_t.ppf(0.975, 2 * (total / over_seeds) ** 2) * np.sqrt(total)
+    ends = np.tanh([each.mean() - reach, each.mean(), each.mean() + reach])
+    assert (found.low, found.mean, found.high) == pytest.approx(tuple(ends), rel=1e-9)
+    assert found.std == pytest.approx(np.tanh(each).std(ddof=1))
+
+
+@pytest.mark.parametrize(("texts", "kind"), [(3, "none"), (4, "95 %")])
+def test_few_texts_have_no_interval(texts: int, kind: str) -> None:
+    values = np.array([0.0, 2.0, 1.0, 3.0])[:texts]
+    assert correlation([np.arange(float(texts))], [values]).kind == kind
+
+
+def test_a_line_and_its_band_are_lowess_of_texts_drawn_again() -> None:
+    rng = np.random.default_rng(5)
+    x = rng.uniform(0, 1, 60)
+    y = x**2 + rng.normal(0, 0.1, 60)
+    line = smooth_line(x, y, places=7, share=0.6, seed=3)
+    at = np.linspace(*np.quantile(x, [0.01, 0.99]), 7)
+    np.testing.assert_allclose(line.x, at)
+    np.testing.assert_allclose(line.y, lowess(y, x, frac=0.6, it=0, xvals=at))
+    again = np.random.default_rng(3)
+    index = [again.integers(0, 60, 60) for _ in range(BANDS)]
+    lines = np.clip([lowess(y[i], x[i], frac=0.6, it=0, xvals=at) for i in index], y.min(), y.max())
+    np.testing.assert_allclose([line.low, line.high], np.nanquantile(lines, [0.025, 0.975], axis=0))
+
+
+@pytest.mark.parametrize(("texts", "drawn"), [(9, 0), (10, 30)])
+def test_a_line_needs_ten_texts(texts: int, drawn: int) -> None:
+    assert len(smooth_line(np.arange(float(texts)), np.arange(float(texts))).x) == drawn
