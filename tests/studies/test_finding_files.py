@@ -65,7 +65,7 @@ def test_figures_keep_their_kind_and_what_is_undefined(figure: Figure, tmp_path:
     # NaN differs from itself, so what is compared is how both are written.
     assert repr(read_finding(tmp_path).figures) == repr((read,))
 
-    def plain(value):
+    def plain(value: Figure) -> str:
         return repr(value).replace("(", "[").replace(")", "]").replace(",]", "]")
 
     assert plain(read) == plain(figure).replace("array[[0.5, 1. ]]", "[0.5, 1.0]")

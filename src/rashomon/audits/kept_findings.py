@@ -10,7 +10,6 @@ import hashlib
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -85,7 +84,7 @@ def _specification(study: Study, context: Context) -> dict[str, Plain]:
     beside = getattr(study, "beside", None)
     return {
         "study": study.name,
-        "settings": replace(study, beside=None) if beside else study,  # type: ignore[call-arg]
+        "settings": study,
         "beside": context.told(beside).digest() if beside else None,
         "data": data.fingerprint,
         "notes": list(data.notes),
