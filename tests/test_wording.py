@@ -164,3 +164,29 @@ def test_writing_loads_nothing() -> None:
 )
 def test_ranges(numbers: list[int], said: str) -> None:
     assert wording.ranges(numbers) == said
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        (number(999.994), "999.99"),
+        (number(1000.4), "1,000"),
+        (number(999.0, 0), "999"),
+        (number(0.005), ".01"),  # half a unit is the least that is rounded up to one
+        (number(0.0049), "5e−3"),
+        (number(0.006), ".01"),
+        (duration(9.94), "9.9 s"),
+        (duration(10.0), "10 s"),
+        (duration(10.5), "10 s"),
+        (duration(89.9), "90 s"),
+        (duration(90.0), "1 min 30 s"),
+        (wording.size(1000), "1 kB"),
+        (wording.size(999_900), "1000 kB"),
+        (wording.size(1_000_000), "1 MB"),
+        (number(-0.00042), "−4e−4"),
+        (number(0.42), ".42"),
+        (number(10.05), "10.05"),
+    ],
+)
+def test_where_one_way_of_writing_ends_and_the_next_begins(said: str, text: str) -> None:
+    assert said == text

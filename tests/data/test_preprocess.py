@@ -56,6 +56,19 @@ def test_length_filters_drop_and_say_so() -> None:
     assert [example.text for example in kept["train"]] == ["a b", "a"]
 
 
+def test_fewer_texts_to_train_on_are_a_part_of_more_and_the_other_splits_stay() -> None:
+    data = dataset(*"abcdefgh")
+    five, three, all_of_them = (
+        apply_dataset_steps(data, [step]) for step in ("train-texts:5", "train-texts:3", "train-texts:9")
+    )
+    assert len(five["train"]) == 5
+    assert set(three["train"]) < set(five["train"]) < set(data["train"])
+    assert [example.id for example in five["train"]] == sorted(example.id for example in five["train"])
+    assert all_of_them["train"] == data["train"]
+    assert five["test"] == data["test"]
+    assert five.notes == ("made", "train-texts:5 dropped 3 of 8 in train")
+
+
 def test_a_filter_counts_what_the_steps_before_it_leave() -> None:
     data = dataset("a . .", "a b c")
     assert len(apply_dataset_steps(data, ["min-tokens:3", "alphanumeric"])["train"]) == 2

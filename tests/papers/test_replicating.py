@@ -14,7 +14,7 @@ from rashomon.papers import load
 from rashomon.papers.costs import EXTENTS, choose, cut, estimate, fitting
 from rashomon.papers.grid import Choice, Vectors, grid_of, seeds_of, texts_of
 from rashomon.papers.kept import Kept, all_kept
-from rashomon.papers.outcomes import all_claims, overview
+from rashomon.papers.outcomes import all_claims, departures, overview
 from rashomon.papers.replicating import carry_out, schedule
 from rashomon.papers.replication_page import Replication, replication_of
 from rashomon.studies.base import Finding
@@ -90,15 +90,25 @@ def test_other_texts_under_the_same_name_are_other_data(tmp_path: Path, runs_of_
 
 def test_conclusions_are_read_from_the_store(tmp_path: Path) -> None:
     context, choice = small_context(tmp_path, "sst"), necessity("sst")
-    before = all_claims(context.store, choice, any_vectors=True)
+    before = all_claims(context.store, choice, any_settings=True)
     assert before["claim"].tolist() == [f"C{number}" for number in range(1, 31)]
     assert set(before["outcome"]) == {"not run"}
     replicated(context, choice)
-    after = all_claims(context.store, choice, any_vectors=True).set_index("claim")
+    after = all_claims(context.store, choice, any_settings=True).set_index("claim")
     assert after.loc["C7", "outcome"] != "not run"
     assert (after.drop("C7")["outcome"] == "not run").all()
-    unchanged = all_claims(context.store, Choice(), any_vectors=True)  # ours was in other settings
-    assert set(unchanged["outcome"]) == {"not run"}
+
+
+def test_other_settings_stand_in_where_the_papers_were_not_run_and_it_is_said(tmp_path: Path) -> None:
+    context, changed = small_context(tmp_path, "sst"), necessity("sst")
+    replicated(context, changed)
+    strict = all_claims(context.store, Choice(), any_settings=False)
+    assert set(strict["outcome"]) == {"not run"}
+    lenient = all_claims(context.store, Choice(), any_settings=True).set_index("claim")
+    assert lenient.loc["C7", "outcome"] != "not run"
+    (sentence,) = departures(context.store, Choice(), any_settings=True)
+    assert sentence.startswith("not_not: necessity on sst (bilstm) ran with subject.model.")
+    assert departures(context.store, Choice(), any_settings=False) == []
 
 
 def test_the_overview_says_what_is_done_and_which_data_are_missing(tmp_path: Path) -> None:

@@ -119,7 +119,9 @@ class DataOptions:
     placement: Text = setting(None, "Where planted evidence lies: scattered, start, middle or end.")
     strength: Text = setting(None, "Which opinion words are planted: strong, weak or any.")
     lexicon: File = setting(None, "Folder with positive.txt and negative.txt to plant words from.")
-    keep: list[str] = setting([], "Keep only some texts: min-tokens:3, max-tokens:240. May be repeated.")
+    keep: list[str] = setting(
+        [], "Keep only some texts: min-tokens:3, max-tokens:240, train-texts:2000. May be repeated."
+    )
     data_seed: int = setting(0, "Seed of generated data and of splits.")
 
     def __post_init__(self) -> None:

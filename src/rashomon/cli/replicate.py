@@ -103,8 +103,8 @@ def command(
     if write is not None:
         _write_document(paper, choice, write, store, printer)
     elif claims:
-        any_vectors = embeddings is None and embedding_scale is None
-        _say_claims(paper, choice, any_vectors, store, printer)
+        any_settings = embeddings is None and embedding_scale is None and not changes
+        _say_claims(paper, choice, any_settings, store, printer)
     elif paper is None:
         _check_paper_named(choice, budget, dry_run)
         _say_overview(store, printer)
@@ -146,12 +146,12 @@ def _write_document(
 
 
 def _say_claims(
-    paper: str | None, choice: Choice, any_vectors: bool, store: StoreOptions, printer: Printer
+    paper: str | None, choice: Choice, any_settings: bool, store: StoreOptions, printer: Printer
 ) -> None:
-    from rashomon.papers.outcomes import all_claims
+    from rashomon.papers.outcomes import all_claims, departures
 
     names = None if paper is None else [paper]
-    frame = all_claims(store.runs(), choice, any_vectors, names)
+    frame = all_claims(store.runs(), choice, any_settings, names)
     rows = frame.to_dict("records")
     counts = frame["outcome"].value_counts().to_dict()
     printer.table(
@@ -160,7 +160,9 @@ def _say_claims(
         [(r["claim"], r["outcome"], _figure(r), r["n"], r["says"], r["why"]) for r in rows],
     )
     printer.plain(", ".join(f"{count} {outcome}" for outcome, count in counts.items()) + ".")
-    printer.document({"claims": rows, "outcomes": counts})
+    unlike = departures(store.runs(), choice, any_settings, names)
+    printer.warnings(unlike)
+    printer.document({"claims": rows, "outcomes": counts, "unlike the papers": unlike})
 
 
 def _figure(row: dict[Any, Any]) -> str:

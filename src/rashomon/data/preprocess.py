@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+import numpy as np
+
 from rashomon.data.example import Dataset, Example, Split
 from rashomon.data.tokens import Word, words_of
 from rashomon.errors import UserError
@@ -34,7 +36,15 @@ class DatasetStep:
     keeps: Callable[[int], bool]
 
 
-Step = TokenStep | DatasetStep
+@dataclass(frozen=True, slots=True)
+class TrainingStep:
+    """Keeps so many texts of the training split, and all of the others."""
+
+    text: str
+    count: int
+
+
+Step = TokenStep | DatasetStep | TrainingStep
 MOST_DIGITS = 18  # of a count; no text has more words
 
 steps: Registry[Callable[[str, str], Step]] = Registry("preprocessing step", "steps")
@@ -64,7 +74,19 @@ def apply_dataset_steps(dataset: Dataset, steps: Sequence[str]) -> Dataset:
         step = parse_step(text)
         if isinstance(step, DatasetStep):
             dataset = _filter(dataset, step, steps[:position])
+        elif isinstance(step, TrainingStep):
+            dataset = _fewer_to_train_on(dataset, step)
     return dataset
+
+
+def _fewer_to_train_on(dataset: Dataset, step: TrainingStep) -> Dataset:
+    """The same ones every time, in their order: a smaller number is a part of a larger one."""
+    examples = dataset.splits.get("train", ())
+    shuffled = np.random.default_rng(0).permutation(len(examples))
+    chosen = sorted(shuffled[: step.count])
+    dropped = f"{step.text} dropped {len(examples) - len(chosen)} of {len(examples)} in train"
+    splits = {**dataset.splits, "train": tuple(examples[place] for place in chosen)}
+    return replace(dataset, splits=splits, notes=(*dataset.notes, dropped))
 
 
 def _filter(dataset: Dataset, step: DatasetStep, before: Sequence[str]) -> Dataset:
@@ -142,3 +164,9 @@ def _max_tokens(argument: str, text: str) -> Step:
     """Drop examples with a text of more than N words (max-tokens:N)."""
     count = _count(argument, text)
     return DatasetStep(text, lambda length: length <= count)
+
+
+@steps.register("train-texts")
+def _train_texts(argument: str, text: str) -> Step:
+    """Train on N texts drawn from the training split (train-texts:N); the other splits stay whole."""
+    return TrainingStep(text, _count(argument, text))

@@ -6,6 +6,7 @@ the point, the paper's settings and those that were used.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -79,6 +80,11 @@ class Kept:
         given = self.specification["vectors"]
         return None if given is None else (Path(given["file"]).name, given["scale"])
 
+    @property
+    def departures(self) -> str:
+        """Which settings were asked otherwise than the paper has them: ``warm = true, training.epochs = 20``."""
+        return ", ".join(f"{name} = {value}" for name, value in _flat(self.specification["changes"]))
+
     def finding(self) -> Finding:
         return read_finding(self.path)
 
@@ -120,8 +126,11 @@ def all_kept(store: Store) -> list[Kept]:
     return [_kept(info) for info in infos if not damage(info.path, info.kind, info.key)]
 
 
-def answering(run: Run, paper: str, kept: Sequence[Kept], choice: Choice, any_vectors: bool) -> Kept | None:
-    """The fullest kept point of a run of a paper's plan with the same changes; of several the newest."""
+def answering(run: Run, paper: str, kept: Sequence[Kept], choice: Choice, any_settings: bool) -> Kept | None:
+    """The fullest kept point of a run of a paper's plan in the chosen settings; of several the newest.
+
+    With ``any_settings`` a point in other settings or with other vectors stands in where there is none in these.
+    """
     asked, changes = to_plain(run.settings), to_plain(choice.changes)
     vectors = None if choice.vectors is None else (choice.vectors.file.name, choice.vectors.scale)
     same = [
@@ -129,10 +138,24 @@ def answering(run: Run, paper: str, kept: Sequence[Kept], choice: Choice, any_ve
         for one in kept
         if (one.specification["paper"], one.study) == (paper, run.study)
         and one.specification["asked"] == asked
-        and one.specification["changes"] == changes
-        and (any_vectors or one.vectors == vectors or is_pretrained(one.encoder))
     ]
-    return max(same, key=lambda one: (one.size, one.created), default=None)
+    as_chosen = [
+        one
+        for one in same
+        if one.specification["changes"] == changes
+        and (one.vectors == vectors or is_pretrained(one.encoder))
+    ]
+    found = as_chosen or (same if any_settings else [])
+    return max(found, key=lambda one: (not one.departures, one.size, one.created), default=None)
+
+
+def _flat(settings: Mapping[str, Any], before: str = "") -> list[tuple[str, str]]:
+    """Nested settings by their dotted names, values as TOML has them."""
+    named: list[tuple[str, str]] = []
+    for name, value in settings.items():
+        whole = f"{before}{name}"
+        named += _flat(value, f"{whole}.") if isinstance(value, Mapping) else [(whole, json.dumps(value))]
+    return named
 
 
 def _kept(info: RunInfo) -> Kept:

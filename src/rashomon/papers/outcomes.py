@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -23,14 +24,14 @@ EMPTY = pd.DataFrame(columns=["paper", "table", "figure", "value", "low", "high"
 class Findings:
     """The kept findings behind the tables of a paper, each read once."""
 
-    def __init__(self, paper: Paper, kept: Sequence[Kept], choice: Choice, any_vectors: bool = False) -> None:
-        self.paper, self.kept, self.choice, self.any_vectors = paper, kept, choice, any_vectors
+    def __init__(self, paper: Paper, kept: Sequence[Kept], choice: Choice, any_settings: bool = False) -> None:
+        self.paper, self.kept, self.choice, self.any_settings = paper, kept, choice, any_settings
         self._read: dict[Path, Finding] = {}
 
     def points(self, table: Table, everything: bool = False) -> list[Kept]:
         """The kept points of a table: those that were chosen, or all."""
         runs = runs_of(self.paper, table, Choice() if everything else self.choice)
-        found = (answering(run, self.paper.name, self.kept, self.choice, self.any_vectors) for run in runs)
+        found = (answering(run, self.paper.name, self.kept, self.choice, self.any_settings) for run in runs)
         return [one for one in found if one is not None]
 
     def of(self, table: Table, everything: bool = False) -> list[Finding]:
@@ -55,17 +56,34 @@ def claims_of(findings: Findings) -> pd.DataFrame:
 
 
 def all_claims(
-    store: Store, choice: Choice, any_vectors: bool, names: Iterable[str] | None = None
+    store: Store, choice: Choice, any_settings: bool, names: Iterable[str] | None = None
 ) -> pd.DataFrame:
     """The conclusions of all papers, in the order of their numbers."""
     kept = all_kept(store)
     parts = []
     for name in papers() if names is None else names:
-        found = claims_of(Findings(load(name), kept, choice, any_vectors))
+        found = claims_of(Findings(load(name), kept, choice, any_settings))
         found.insert(0, "paper", name)
         parts.append(found)
     together = pd.concat(parts, ignore_index=True)
     return together.sort_values("claim", key=lambda ids: ids.str[1:].astype(int), ignore_index=True)
+
+
+def departures(
+    store: Store, choice: Choice, any_settings: bool, names: Iterable[str] | None = None
+) -> list[str]:
+    """A sentence for every study that conclusions are read from and that ran in other settings than the paper's."""
+    kept, where = all_kept(store), defaultdict[tuple[str, str, str], list[str]](list)
+    for name in papers() if names is None else names:
+        findings = Findings(load(name), kept, choice, any_settings)
+        for table in findings.paper.tables.values():
+            for one in findings.points(table, everything=True):
+                if one.departures:
+                    where[name, one.study, one.departures].append(f"{one.dataset} ({one.encoder})")
+    return [
+        f"{paper}: {study} on {', '.join(dict.fromkeys(points))} ran with {settings}."
+        for (paper, study, settings), points in where.items()
+    ]
 
 
 def overview(store: Store, data_dir: Path | None, names: Iterable[str] | None = None) -> pd.DataFrame:
@@ -73,7 +91,7 @@ def overview(store: Store, data_dir: Path | None, names: Iterable[str] | None = 
     kept, here = all_kept(store), set(known_names(data_dir))
     rows = []
     for name in papers() if names is None else names:
-        findings = Findings(load(name), kept, Choice(), any_vectors=True)
+        findings = Findings(load(name), kept, Choice(), any_settings=True)
         for table in findings.paper.tables.values():
             runs = runs_of(findings.paper, table, Choice())
             needed = list(dict.fromkeys(map(dataset_of, runs)))

@@ -104,13 +104,13 @@ def _rounds(steps: Sequence[Step], minutes: float | None) -> list[tuple[Point, S
 
 
 def _used_up(point: Point, kept: Sequence[Kept], choice: Choice) -> str:
-    if answering(point.run, point.paper, kept, choice, any_vectors=False) is None:
+    if answering(point.run, point.paper, kept, choice, any_settings=False) is None:
         return f"{point.name} was left out: the budget was used up by what came before."
     return f"{point.name} has less than was planned: the budget was used up by what came before."
 
 
 def _is_done(context: Context, point: Point, study: Study, choice: Choice, kept: Sequence[Kept]) -> bool:
-    found = answering(point.run, point.paper, kept, choice, any_vectors=False)
+    found = answering(point.run, point.paper, kept, choice, any_settings=False)
     seeds, texts = len(seeds_of(study)), texts_of(study) or 0
     if found is not None and found.size > (seeds, texts) and (found.texts or 0) >= texts:
         return True  # in more than is asked

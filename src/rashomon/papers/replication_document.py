@@ -25,10 +25,10 @@ MOST_ROWS = 60  # of a table; of a longer one the kinds of figures are summed up
 
 
 def replication_document(store: Store, choice: Choice, data_dir: Path | None, command: str) -> str:
-    """All papers of which something was run. Points with other vectors than the chosen ones count too."""
+    """All papers of which something was run. Points in other settings count where there is none in the paper's."""
     kept = all_kept(store)
-    claims = all_claims(store, choice, any_vectors=True)
-    chapters = [_chapter(Findings(load(name), kept, choice, any_vectors=True), data_dir) for name in papers()]
+    claims = all_claims(store, choice, any_settings=True)
+    chapters = [_chapter(Findings(load(name), kept, choice, any_settings=True), data_dir) for name in papers()]
     versions = ", ".join(f"{name} {version}" for name, version in library_versions().items())
     newest = max((one.created for one in kept), default=None)
     written = "Nothing was run yet." if newest is None else f"The newest run is of {newest:%d %B %Y}."
@@ -73,21 +73,23 @@ def _chapter(findings: Findings, data_dir: Path | None) -> str:
 
 
 def _points(findings: Findings, data_dir: Path | None) -> list[tuple[str, Kept, str]]:
-    """Name, run and what it lacks, of every point that was run."""
+    """Name, run and in which ways it is not the paper's, of every point that was run."""
     found = []
     for point in grid_of(findings.paper, Choice(), data_dir).points:
-        kept = answering(point.run, point.paper, findings.kept, findings.choice, any_vectors=True)
+        kept = answering(point.run, point.paper, findings.kept, findings.choice, any_settings=True)
         if kept is not None:
             less = less_than_asked("it", point.study, kept.seeds, kept.texts)
-            found.append((point.name, kept, less.removeprefix("it has ").removesuffix(".")))
+            parts = (less.removeprefix("it has ").removesuffix("."), kept.departures)
+            found.append((point.name, kept, "; ".join(part for part in parts if part)))
     return found
 
 
 def _runs(points: Sequence[tuple[str, Kept, str]]) -> str:
     rows = [
-        (name, kept.seeds, kept.texts or "all", duration(kept.seconds), less) for name, kept, less in points
+        (name, kept.seeds, kept.texts or "all", duration(kept.seconds), unlike)
+        for name, kept, unlike in points
     ]
-    return _markdown(["point", "seeds", "texts", "took", "less than the paper's"], rows)
+    return _markdown(["point", "seeds", "texts", "took", "unlike the paper's"], rows)
 
 
 def _table(findings: Findings, table: Table) -> str:

@@ -81,7 +81,7 @@ def replication_of(
 
 def _points(findings: Findings, planned: Schedule) -> list[tuple[Point, Kept | None]]:
     return [
-        (point, answering(point.run, point.paper, findings.kept, findings.choice, any_vectors=False))
+        (point, answering(point.run, point.paper, findings.kept, findings.choice, any_settings=False))
         for point in planned.grid.points
     ]
 
