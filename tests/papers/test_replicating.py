@@ -13,7 +13,7 @@ from rashomon.errors import DoesNotFit, UserError
 from rashomon.papers import load
 from rashomon.papers.costs import EXTENTS, choose, cut, estimate, fitting
 from rashomon.papers.grid import Choice, Vectors, grid_of, seeds_of, texts_of
-from rashomon.papers.kept import Kept, all_kept
+from rashomon.papers.kept import Kept, all_kept, specification_of
 from rashomon.papers.outcomes import all_claims, departures, overview
 from rashomon.papers.replicating import carry_out, schedule
 from rashomon.papers.replication_page import Replication, replication_of
@@ -162,6 +162,23 @@ def test_the_papers_scale_of_vectors_stays_unless_another_is_asked(tmp_path: Pat
         (point,) = grid_of(load("disagreement"), Choice(tables=("6",), vectors=vectors), folder).points
         scales.append(point.study.subject.model.embedding_scale)
     assert scales == [0.1, 0.3, None]
+
+
+@pytest.mark.parametrize(("insists", "used"), [(False, None), (True, "some.npz")])
+def test_a_configuration_with_a_width_takes_no_vectors_unless_they_are_asked_for(
+    tmp_path: Path, insists: bool, used: str | None
+) -> None:
+    """Tying needs states and vectors that are equally wide, so the paper's widths are in its configuration."""
+    folder = data_folder_of(tmp_path, "sst")
+    choice = Choice(
+        tables=("2",), encoders=("bilstm",), vectors=Vectors(tmp_path / "some.npz"), insists=insists
+    )
+    (point,) = grid_of(load("hard_to_agree"), choice, folder).points
+    model = point.study.subject.model
+    assert (model.embeddings and Path(model.embeddings).name) == used
+    assert model.embedding_dim == 2 * model.hidden
+    specification = specification_of(point, point.study, choice, folder)
+    assert (specification.vectors and specification.vectors.file.name) == used
 
 
 # ---- time

@@ -99,7 +99,9 @@ def command(
         if vectors is None:
             raise UserError("There are no word vectors to scale; say which with --embeddings.")
         vectors = Vectors(vectors.file, embedding_scale)
-    choice = Choice(tuple(table or ()), names_in(only), names_in(encoder), seeds, changes, vectors)
+    choice = Choice(
+        tuple(table or ()), names_in(only), names_in(encoder), seeds, changes, vectors, embeddings is not None
+    )
     if write is not None:
         _write_document(paper, choice, write, store, printer)
     elif claims:

@@ -42,6 +42,7 @@ class Choice:
     seeds: int | None = None
     changes: Mapping[str, Any] = field(default_factory=dict)  # settings of the studies, as nested tables
     vectors: Vectors | None = None
+    insists: bool = False  # on these vectors, also where a configuration has its own width
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,8 +109,15 @@ def study_of(run: Run, choice: Choice) -> Study:
     study = with_settings(study, {"subject": subject})  # the usual training depends on the model
     study = with_settings(study, merged(run.settings, choice.changes))
     if not is_pretrained(study.subject.model.name):
-        study = replace(study, subject=study.subject.with_model(**_vector_settings(study, choice.vectors)))
+        vectors = _vector_settings(study, vectors_for(run, choice))
+        study = replace(study, subject=study.subject.with_model(**vectors))
     return study if choice.seeds is None else with_seeds(study, choice.seeds)
+
+
+def vectors_for(run: Run, choice: Choice) -> Vectors | None:
+    """The chosen ones; none where a configuration has a width of its own, unless just these were asked for."""
+    has_width = "embedding_dim" in run.settings.get("subject", {}).get("model", {})
+    return None if has_width and not choice.insists else choice.vectors
 
 
 def _vector_settings(study: Study, vectors: Vectors | None) -> dict[str, object]:

@@ -18,7 +18,7 @@ from rashomon.data.data_folder import data_folder
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import TextMap
 from rashomon.models.build import is_pretrained
-from rashomon.papers.grid import Choice, Point, Vectors, models_of, seeds_of, texts_of
+from rashomon.papers.grid import Choice, Point, Vectors, models_of, seeds_of, texts_of, vectors_for
 from rashomon.papers.plan import Run
 from rashomon.papers.published import Key
 from rashomon.runs.files import write_json
@@ -102,7 +102,7 @@ def specification_of(point: Point, study: Study, choice: Choice, data_dir: Path 
         changes=to_plain(choice.changes),
         settings=plain,
         data=place if place is not None and place.is_dir() else None,
-        vectors=choice.vectors if used else None,
+        vectors=vectors_for(point.run, choice) if used else None,
     )
 
 
@@ -132,7 +132,8 @@ def answering(run: Run, paper: str, kept: Sequence[Kept], choice: Choice, any_se
     With ``any_settings`` a point in other settings or with other vectors stands in where there is none in these.
     """
     asked, changes = to_plain(run.settings), to_plain(choice.changes)
-    vectors = None if choice.vectors is None else (choice.vectors.file.name, choice.vectors.scale)
+    chosen = vectors_for(run, choice)
+    vectors = None if chosen is None else (chosen.file.name, chosen.scale)
     same = [
         one
         for one in kept
@@ -142,8 +143,7 @@ def answering(run: Run, paper: str, kept: Sequence[Kept], choice: Choice, any_se
     as_chosen = [
         one
         for one in same
-        if one.specification["changes"] == changes
-        and (one.vectors == vectors or is_pretrained(one.encoder))
+        if one.specification["changes"] == changes and (one.vectors == vectors or is_pretrained(one.encoder))
     ]
     found = as_chosen or (same if any_settings else [])
     return max(found, key=lambda one: (not one.departures, one.size, one.created), default=None)

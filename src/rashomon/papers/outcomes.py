@@ -24,7 +24,9 @@ EMPTY = pd.DataFrame(columns=["paper", "table", "figure", "value", "low", "high"
 class Findings:
     """The kept findings behind the tables of a paper, each read once."""
 
-    def __init__(self, paper: Paper, kept: Sequence[Kept], choice: Choice, any_settings: bool = False) -> None:
+    def __init__(
+        self, paper: Paper, kept: Sequence[Kept], choice: Choice, any_settings: bool = False
+    ) -> None:
         self.paper, self.kept, self.choice, self.any_settings = paper, kept, choice, any_settings
         self._read: dict[Path, Finding] = {}
 

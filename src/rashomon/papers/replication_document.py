@@ -28,7 +28,9 @@ def replication_document(store: Store, choice: Choice, data_dir: Path | None, co
     """All papers of which something was run. Points in other settings count where there is none in the paper's."""
     kept = all_kept(store)
     claims = all_claims(store, choice, any_settings=True)
-    chapters = [_chapter(Findings(load(name), kept, choice, any_settings=True), data_dir) for name in papers()]
+    chapters = [
+        _chapter(Findings(load(name), kept, choice, any_settings=True), data_dir) for name in papers()
+    ]
     versions = ", ".join(f"{name} {version}" for name, version in library_versions().items())
     newest = max((one.created for one in kept), default=None)
     written = "Nothing was run yet." if newest is None else f"The newest run is of {newest:%d %B %Y}."

@@ -226,16 +226,15 @@ def _differences(paper: Paper, choice: Choice, used: Sequence[Kept]) -> list[str
         for name, stand_in in paper.stand_ins.items()
         if any(stand_in.name in (one.dataset, one.encoder) for one in used)
     ]
-    if any(not is_pretrained(one.encoder) for one in used):
-        told.append(_vectors(choice))
+    told += dict.fromkeys(_vectors(one) for one in used if not is_pretrained(one.encoder))
     if choice.changes:
         told.append(f"Settings were changed from the paper's: {to_plain(choice.changes)}.")
     return told
 
 
-def _vectors(choice: Choice) -> str:
-    if choice.vectors is None:
-        return "No word vectors were given (--embeddings), so they are learned from scratch."
-    scale = choice.vectors.scale
+def _vectors(point: Kept) -> str:
+    if point.vectors is None:
+        return "Word vectors were learned from scratch: none were given (--embeddings) that fit."
+    file, scale = point.vectors
     scaled = "" if scale is None else f", scaled to a standard deviation of {scale:g}"
-    return f"The word vectors are those of {choice.vectors.file.name}{scaled}."
+    return f"The word vectors are those of {file}{scaled}."
