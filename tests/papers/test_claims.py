@@ -196,6 +196,20 @@ def test_a_mean_of_few_of_its_figures_decides_nothing(run: str, outcome: str) ->
     assert ("only 1 of the 4 figures of this mean were run" in decision.why) == (run == "a")
 
 
+@pytest.mark.parametrize(("run", "outcome"), [("ab", "does not hold"), ("a", "cannot tell")])
+def test_each_mean_is_held_against_its_own_figures(run: str, outcome: str) -> None:
+    """One dataset's mean is whole although no other dataset was run."""
+    asked = single("threshold", term(), above=0.9, pooled=True, by=("dataset",))
+    everything = [ours(dict.fromkeys("abcd", (0.95, 0.0)), dataset=name) for name in "xyz"]
+    decision = decide(
+        asked,
+        ours(dict.fromkeys(run, (0.5, 0.1)), dataset="x"),
+        rows_of(pd.concat(everything, ignore_index=True)),
+    )
+    assert decision.outcome == outcome
+    assert ("only 1 of the 4 figures of the mean of x were run" in decision.why) == (run == "a")
+
+
 def test_counting_reads_n() -> None:
     asked = single("threshold", term(count=True), at_least=50)
     assert decide(asked, ours({"a": (0.0, math.nan)})).outcome == "holds"

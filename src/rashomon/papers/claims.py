@@ -17,7 +17,7 @@ from typing import Literal
 import pandas as pd
 from scipy.stats import norm
 
-from rashomon.papers.published import Bounds, Claim, Paper, Rule, figures_frame
+from rashomon.papers.published import Bounds, Claim, Key, Paper, Rule, figures_frame
 from rashomon.papers.quantities import NORMAL, Quantity, averaged_by, has_every_link, quantities_of, rows_of
 
 Outcome = Literal["holds", "does not hold", "cannot tell", "not run"]
@@ -107,10 +107,18 @@ def _decide_rule(rule: Rule, rows: Sequence[Quantity], published: Sequence[Quant
     why = f"{worst}, wanted {_words(bounds)}"
     if outcome == HOLDS and not has_every_link(rule, rows):
         outcome, why = OPEN, f"{why}, but not every link of the order was run"
-    averaged, expected = len(averaged_by(rule, rows)), len(averaged_by(rule, published))
-    if averaged < LEAST_SHARE * expected:
-        outcome, why = OPEN, f"{why}, but only {averaged} of the {expected} figures of this mean were run"
+    expected = averaged_by(rule, published)
+    for keys, averaged in averaged_by(rule, rows).items():
+        if averaged < LEAST_SHARE * (whole := expected.get(keys, 0)):
+            outcome, why = (
+                OPEN,
+                f"{why}, but only {averaged} of the {whole} figures of {_mean_of(keys)} were run",
+            )
     return Decision("", outcome, len(found), worst.n, worst.value, worst.low, worst.high, why)
+
+
+def _mean_of(keys: Sequence[Key]) -> str:
+    return f"the mean of {', '.join(map(str, keys))}" if keys else "this mean"
 
 
 def _judge(quantity: Quantity, bounds: Bounds, family: float) -> Outcome:

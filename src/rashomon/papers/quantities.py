@@ -70,9 +70,10 @@ def quantities_of(rule: Rule, rows: Sequence[Quantity]) -> list[tuple[Quantity, 
     return [(one, rule.bounds) for one in found_rows]
 
 
-def averaged_by(rule: Rule, rows: Sequence[Quantity]) -> list[Quantity]:
-    """The figures that a rule about means averages; none of other rules."""
-    return _selected(rule.chain[0][0], rows) if rule.pooled else []
+def averaged_by(rule: Rule, rows: Sequence[Quantity]) -> dict[tuple[Key, ...], int]:
+    """How many figures each mean of a rule about means is of; nothing for other rules."""
+    groups = _grouped(_selected(rule.chain[0][0], rows), rule.by) if rule.pooled else []
+    return {tuple(keys.values()): len(group) for keys, group in groups}
 
 
 def has_every_link(rule: Rule, rows: Sequence[Quantity]) -> bool:
