@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -14,12 +15,16 @@ from rashomon.experiments.curriculum import Curriculum, Taught, teach
 from rashomon.experiments.students import Student
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.teaching import SHARES, Teaching, learn_to_teach, slope, weights_of
+from rashomon.explainers.attention import heads_of
+from rashomon.models import load_model
 from rashomon.models.build import build_model
 from rashomon.models.evaluator import rows_of
 from rashomon.models.model_spec import ModelSpec
 from rashomon.runs.store import Store
 from rashomon.training.learning_from_marks import attention_loss
 from rashomon.training.settings import TrainingSpec
+from tests.models.planted_head import planted_head_checkpoint
+from tests.studies.planted import OPINIONS, planted
 
 METHODS = ("attention", "gradient-x-input", "random", "trivial")
 LEARNER = "mlp(hidden=16, embedding_dim=16, learning_rate=0.01)"
@@ -99,3 +104,21 @@ def test_the_same_is_learned_again(context: Context, taught: Taught) -> None:
     assert learn_to_teach(taught.course, told, short) == learn_to_teach(taught.course, told, short)
     other = learn_to_teach(taught.course, told, replace(short, seed=1))
     assert other != learn_to_teach(taught.course, told, short)
+
+
+@pytest.mark.parametrize(("layer", "head"), [(0, 1), (1, 2)])
+def test_the_head_that_reads_the_planted_words_gets_the_weight(
+    context: Context, tmp_path: Path, layer: int, head: int
+) -> None:
+    folder = planted_head_checkpoint(tmp_path / "model", OPINIONS[:2], layer, head)
+    data = planted(held_out=160)
+    heads = heads_of(load_model(folder), data["test"][0])
+    assert len(heads) == 8
+    subject = Subject(context.adopt(data), checkpoint=str(folder))
+    counts = {"train": 80, "dev": 40, "test": 40}
+    taught = teach(context, Curriculum(subject, "model", "test", counts, heads))
+    assert taught.testimony is not None
+    said = taught.testimony.explanations
+    weights = learn_to_teach(taught.course, said, Teaching(Student.of(LEARNER)))
+    assert weights[f"attention(layer={layer}, head={head})"] > 0.9
+    assert sum(weight > 0 for weight in weights.values()) < 4

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import networkx as nx
 import numpy as np
 import pytest
 import torch
 
 from rashomon.errors import UserError
-from rashomon.explainers import explain, make_explainer
+from rashomon.explainers import Engine, explain, make_explainer
+from rashomon.explainers.attention import heads_of
 from rashomon.models import Model
 from tests.explainers.conftest import BUILT_IN, CHECKPOINTS, Families
 from tests.models.tiny import PAIRS, SINGLES
@@ -136,3 +139,26 @@ def test_flow_leaves_torchs_threads_alone(families: Families) -> None:
         assert torch.get_num_threads() == 1
     finally:
         torch.set_num_threads(before)
+
+
+def test_every_head_is_a_method_and_one_pass_serves_them_all(
+    families: Families, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = families("bert")
+    heads = heads_of(model, SINGLES[0])
+    assert heads[:5] == (*(f"attention(layer=0, head={n})" for n in range(4)), "attention(layer=1, head=0)")
+    assert len(heads) == 2 * 4
+    passes = []
+    outputs = Engine.outputs
+
+    def counted(self: Engine, *asked: Any) -> Any:
+        passes.append(asked)
+        return outputs(self, *asked)
+
+    monkeypatch.setattr(Engine, "outputs", counted)
+    told = explain(model, SINGLES, heads)
+    assert len(passes) == 1
+    for item in told:
+        layer, head = item.configuration["layer"], item.configuration["head"]
+        index = [example.id for example in SINGLES].index(item.example_id)
+        np.testing.assert_allclose(item.scores, maps(model, index)[layer, head, 0], atol=1e-6)

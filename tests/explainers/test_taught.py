@@ -99,3 +99,14 @@ def test_a_model_that_cannot_answer_a_part_is_told_why(families: Families, tmp_p
     save_weights(tmp_path / "kept", {"attention-rollout": 1.0}, {})
     with pytest.raises(DoesNotFit, match="it asks attention-rollout, and the model has no layers"):
         explain(families("bilstm", False), SINGLES, [f"taught(path={tmp_path / 'kept'})"])
+
+
+def test_all_weight_on_one_head_is_that_head(families: Families, tmp_path: Path) -> None:
+    """Up to what goes to special tokens, which no student is shown."""
+    model, head = families("bert", False), "attention(layer=1, head=2)"
+    save_weights(tmp_path / "kept", {"attention(layer=0, head=3)": 0.0, head: 1.0}, {})
+    told = explain(model, SINGLES, [f"taught(path={tmp_path / 'kept'})", head])
+    for example in SINGLES:
+        taught, alone = (item for item in told if item.example_id == example.id)
+        seen = np.where(alone.content, alone.scores, 0.0)
+        np.testing.assert_allclose(taught.scores, seen / seen.sum(), atol=1e-9)

@@ -9,11 +9,13 @@ import pytest
 
 from rashomon.errors import DoesNotFit, UserError
 from rashomon.experiments.context import Context
+from rashomon.experiments.subject import Subject
 from rashomon.explainers import explain
 from rashomon.explainers.taught import read_weights
 from rashomon.runs.store import Store
 from rashomon.studies.learning_to_teach import LearningToTeach
-from tests.studies.planted import planted, subject_in
+from tests.models.planted_head import planted_head_checkpoint
+from tests.studies.planted import OPINIONS, planted, subject_in
 from tests.studies.trials import check_finding, finished_runs
 
 TINY = "mlp(hidden=8, embedding_dim=8, epochs=2, learning_rate=0.02)"
@@ -75,3 +77,34 @@ def test_what_does_not_fit_is_refused(context: Context) -> None:
         replace(study_in(context), teacher="people").run(context)
     with pytest.raises(DoesNotFit, match="cannot be pulled at"):
         replace(study_in(context), learner="gru(weights=uniform)").run(context)
+
+
+def test_heads_of_a_transformer_are_weighted(context: Context, tmp_path: Path) -> None:
+    folder = planted_head_checkpoint(tmp_path / "model", OPINIONS[:2], layer=0, head=2, layers=1)
+    study = replace(
+        study_in(context),
+        subject=Subject(context.adopt(planted(held_out=200)), checkpoint=str(folder)),
+        explanations=("none", "random", "heads"),
+        sizes=(100,),
+        dev_texts=50,
+        test_texts=50,
+        seeds=(0,),
+        learners=3,
+        learner_epochs=5,
+    )
+    finding = study.run(context)
+    check_finding(finding)
+    heads = [f"attention(layer=0, head={n})" for n in range(4)]
+    assert set(finding.summary["explanation"]) == {"none", "random", "taught", "plain mean", *heads}
+    assert finding.configuration["explanations"] == ["none", "random", "heads"]
+    (kept,) = (context.store.root / "explainers").iterdir()
+    weights = read_weights(kept)
+    assert weights[heads[2]] > 0.9
+    assert sum(weights.values()) == pytest.approx(1.0)
+
+
+def test_a_model_without_heads_is_told_so(context: Context) -> None:
+    with pytest.raises(
+        DoesNotFit, match="no heads to be weighted: the model has no layers of self-attention"
+    ):
+        replace(study_in(context), explanations=("none", "heads")).run(context)

@@ -8,6 +8,7 @@ encoder-decoder through both stacks.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,8 +16,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rashomon.data.example import Example
 from rashomon.errors import UserError
 from rashomon.explainers.base import REASONS, Explainer, Floats, Job, Scores, explainers
+from rashomon.explainers.engine import Engine
 from rashomon.explainers.flow import attention_flow
 from rashomon.measures.threads import torch_threads
 from rashomon.models.attention import augmented, followed
@@ -41,26 +44,58 @@ class Attention(Explainer):
         return Explainer.refusal(self, model)
 
     def attribute(self, job: Job) -> list[Scores]:
+        if self.layer is not None:
+            return [Scores(self._of_head(self._of_layer(layers))) for layers in _read_everywhere(job)]
+
         def read(output: Output, row: int, n: int) -> Scores:
-            return Scores(self._weights(output, row)[:n].double().cpu().numpy())
+            assert output.attention is not None
+            return Scores(self._of_head(_array(output.attention[row, :, :n])))
 
         return job.engine.outputs(job.encodings, read)
 
-    def _weights(self, output: Output, row: int) -> Tensor:
-        if self.layer is None:
-            assert output.attention is not None
-            heads = output.attention[row]
-        else:
-            if output.layers is None or not -len(output.layers) <= self.layer < len(output.layers):
-                have = len(output.layers or ())
-                raise UserError(f"There is no attention layer {self.layer}; the model has {have}.")
-            assert output.readout is not None
-            heads = torch.einsum("t,hts->hs", output.readout[row], output.layers[self.layer][row])
+    def _of_layer(self, layers: Sequence[Floats]) -> Floats:
+        assert self.layer is not None
+        if not -len(layers) <= self.layer < len(layers):
+            raise UserError(f"There is no attention layer {self.layer}; the model has {len(layers)}.")
+        return layers[self.layer]
+
+    def _of_head(self, heads: Floats) -> Floats:
         if self.head is None:
-            return heads.mean(0)
+            return np.asarray(heads.mean(0))
         if not -len(heads) <= self.head < len(heads):
             raise UserError(f"There is no attention head {self.head}; the model has {len(heads)}.")
-        return heads[self.head]
+        return np.asarray(heads[self.head])
+
+
+def heads_of(model: Model, example: Example) -> tuple[str, ...]:
+    """Every head of every layer as a method of its own, the lowest layer first; an example is read to count them."""
+
+    def read(output: Output, row: int, n: int) -> list[int]:
+        return [layer.shape[1] for layer in output.layers or ()]
+
+    (counts,) = Engine(model).outputs(model.encode([example]), read)
+    return tuple(Attention(layer, head).label for layer, count in enumerate(counts) for head in range(count))
+
+
+def _read_everywhere(job: Job) -> list[list[Floats]]:
+    """Of each example and layer ``[heads, n]``: what the predicting position receives. One pass serves all heads."""
+    texts = tuple(encoding.ids.tobytes() + encoding.segments.tobytes() for encoding in job.encodings)
+    key = "attention", texts
+
+    def read(output: Output, row: int, n: int) -> list[Floats]:
+        assert output.layers is not None
+        assert output.readout is not None
+        place = output.readout[row]
+        return [_array(torch.einsum("t,hts->hs", place, layer[row])[:, :n]) for layer in output.layers]
+
+    if key not in job.engine.memory:
+        job.engine.memory[key] = job.engine.outputs(job.encodings, read)
+    known: list[list[Floats]] = job.engine.memory[key]
+    return known
+
+
+def _array(weights: Tensor) -> Floats:
+    return weights.double().cpu().numpy()
 
 
 @dataclass(frozen=True, slots=True)

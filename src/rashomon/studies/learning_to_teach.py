@@ -1,5 +1,7 @@
 """Can an explainer learn to teach? Weights over methods, learned with one kind of student and tried with others.
 
+Of a transformer every head of attention can be a method (``heads``): what the predicting position receives in it.
+
 The weights are learned on the students' training and dev texts (`experiments.teaching`), kept as the explainer
 ``taught``, and then tried like every other explanation: students of other kinds are trained from nothing by its marks,
 by those of each method that went into it and by those of their plain mean, and are tried on texts that nobody learned
@@ -11,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,12 +22,13 @@ from rashomon.errors import DoesNotFit, UserError
 from rashomon.experiments.context import Context
 from rashomon.experiments.curriculum import Taught
 from rashomon.experiments.judging import LEVEL
-from rashomon.experiments.lessons import HUMAN, NONE, RANDOM, TRIVIAL, top_words
+from rashomon.experiments.lessons import CONTROLS, HUMAN, NONE, RANDOM, TRIVIAL, top_words
 from rashomon.experiments.simulation_tables import against_table
 from rashomon.experiments.students import Lesson
 from rashomon.experiments.teaching import Teaching, learn_to_teach
 from rashomon.experiments.testimony import answerable
 from rashomon.explainers import Explainer, Explanations, make_explainer
+from rashomon.explainers.attention import Attention, heads_of
 from rashomon.explainers.taught import read_weights, write_weights
 from rashomon.measures.intervals import ENOUGH
 from rashomon.models.base import Model
@@ -35,6 +39,7 @@ from rashomon.training.learning_from_marks import AttentionRegularisation
 from rashomon.wording import decimal, p_value
 
 TAUGHT, MEAN = "taught", "plain mean"
+HEADS = "heads"  # among the explanations: every head of every layer
 KIND = "explainers"
 
 
@@ -47,8 +52,9 @@ class LearningToTeach(Simulation):
     question: ClassVar[str] = "Can an explainer that learns to teach beat the methods that it is made of?"
     title: ClassVar[str] = "Learning to teach"
     order: ClassVar[int] = 150
+    no_methods: ClassVar[tuple[str, ...]] = (*CONTROLS, HUMAN, HEADS)
 
-    # what it is made of (all but none and human), each also tried alone
+    # what it is made of (all but none and human), each also tried alone; heads: every head of a transformer
     explanations: tuple[str, ...] = (NONE, RANDOM, TRIVIAL, "attention", "gradient-x-input", "leave-one-out")
     students: tuple[str, ...] = (AUDITED,)  # who try it: of other kinds than the learner
     learning: tuple[str, ...] = (AttentionRegularisation.name,)
@@ -61,7 +67,8 @@ class LearningToTeach(Simulation):
         kinds = {self.student(name).spec.name for name in self.students}
         if self.student(self.learner).spec.name in kinds:
             raise UserError("Students who try it must be of other kinds than the learner.")
-        if len(self.ingredients) < 2 or min(self.learners, self.learner_epochs) < 1:
+        enough = HEADS in self.ingredients or len(self.ingredients) > 1
+        if not enough or min(self.learners, self.learner_epochs) < 1:
             raise UserError(
                 "An explainer learns to teach by two methods, one learner and one epoch at least."
             )
@@ -77,15 +84,29 @@ class LearningToTeach(Simulation):
         return super().refusal(data)
 
     def fits(self, model: Model, data: Dataset) -> str | None:
-        known, left_out = answerable(self.ingredients, model)
+        if HEADS in self.explanations and (reason := Attention(layer=0).refusal(model)):
+            return f"There are no heads to be weighted: {reason}."
+        if reason := super().fits(model, data):
+            return reason
+        known, left_out = answerable(self.with_heads(model, data).ingredients, model)
         if len(known) < 2:
             return f"Fewer than two methods can explain this model: {'; '.join(left_out)}."
-        return super().fits(model, data)
+        return None
+
+    def with_heads(self, model: Model, data: Dataset) -> LearningToTeach:
+        """The same with every head of the model in the place of ``heads``."""
+        if HEADS not in self.explanations:
+            return self
+        heads = heads_of(model, data[self.split][0])
+        named = [heads if name == HEADS else (name,) for name in self.explanations]
+        return replace(self, explanations=tuple(dict.fromkeys(chain.from_iterable(named))))
 
     def teach(self, context: Context, largest: int) -> Taught:
         """The lessons of all methods, and those of their learned and of their plain mean."""
-        taught = super().teach(context, largest)
-        folder, methods = self._kept(context, taught)
+        model = context.models(replace(self.subject, seeds=self.subject.seeds[:1]))[0].model
+        named = self.with_heads(model, context.data_of(self.subject))
+        taught = super(LearningToTeach, named).teach(context, largest)
+        folder, methods = named._kept(context, taught)
         equal = (1 / len(methods),) * len(methods)
         tried = {
             TAUGHT: make_explainer(TAUGHT, path=str(folder)),
