@@ -49,7 +49,7 @@ def command(
         typer.Option(
             "--simulate",
             help="Also ask what the explanations are worth: train small students with them and without. "
-            "Takes minutes; how many is said first.",
+            "Takes minutes, where questions are answered more; how many is said first.",
         ),
     ] = False,
     *,
@@ -79,11 +79,12 @@ def command(
         check_file(explanations, "--explanations")
     from rashomon.audits import AuditSettings, cautions_in, run_audit
     from rashomon.audits.auditing import check_names
+    from rashomon.experiments.abilities import able_model
     from rashomon.experiments.subject import DEMONSTRATION
     from rashomon.experiments.testimony import METHODS
     from rashomon.report import save_report
     from rashomon.studies.performance import Performance
-    from rashomon.studies.simulation import Simulation
+    from rashomon.studies.qa_simulation import simulation_for
 
     if {*typed(data), *typed(model)} <= {"--seed"}:
         subject = replace(DEMONSTRATION, seeds=tuple(model.seed) or DEMONSTRATION.seeds)
@@ -95,13 +96,14 @@ def command(
         instances=instances,
         split=split,
         without=names_in(without),
-        also=(Simulation.name,) if simulate else (),
         explanations=None if explanations is None else str(explanations),
     )
     check_names(settings)
     context = store.context()
     if simulate:
-        printer.plain(Simulation.for_audit(settings.asked).cost(context))
+        simulation = simulation_for(able_model(context, subject), settings.asked)
+        settings = replace(settings, also=(simulation.name,))
+        printer.plain(simulation.cost(context))
     audit = run_audit(context, settings, command=shlex.join(["rashomon", *sys.argv[1:]]))
     files = save_report(audit, out)
     _say_how_good(audit.findings, printer)

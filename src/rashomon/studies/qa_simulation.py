@@ -108,3 +108,9 @@ class QaSimulation(Simulation):
             [accuracy_table(one, chosen, name) for one, name in zip(figures, SPAN.figures, strict=True)],
             ignore_index=True,
         )
+
+
+def simulation_for(model: Model, asked: Ask) -> Simulation:
+    """What an audit asks of this model's explanations when it asks what they are worth."""
+    kind = QaSimulation if model.task is SPAN else Simulation
+    return kind.for_audit(asked)
