@@ -126,6 +126,7 @@ def test_planted_equalities_help_and_random_ones_do_not(context: Context, encode
     assert gains.loc["human", "p_holm"] < 0.05
     assert not (gains.loc["random", "p_holm"] < 0.05 and gains.loc["random", "difference"] > 0)
     assert finding.verdict.startswith("1 of 2 explanations help students to simulate the teacher (human by")
+    assert "points over answers alone" in finding.verdict
 
 
 def test_students_without_attention_learn_in_other_ways(context: Context, encoder: Path) -> None:

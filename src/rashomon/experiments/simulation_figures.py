@@ -16,18 +16,22 @@ from rashomon.wording import decimal, interval_words
 
 @dataclass(frozen=True)
 class Measured:
-    """How well students do: the figure, what it is called, and what it says of one text."""
+    """How well students do: the figure, what it is called, what it says of one text, and what all of them learn by."""
 
     figure: str
     called: str
     says: str
+    alone: str = "labels alone"
 
 
 ACCURACY = Measured(
     "accuracy", "simulation accuracy", "Share of test texts on which student and teacher agree"
 )
 TOKEN_F1 = Measured(
-    "f1", "token F1", "Token F1 of the student's answers against its teacher's on test questions"
+    "f1",
+    "token F1",
+    "Token F1 of the student's answers against its teacher's on test questions",
+    "answers alone",
 )
 
 
@@ -133,6 +137,6 @@ def _price(tables: Mapping[str, pd.DataFrame], measured: Measured) -> Plot | Non
         )
         for name, rows in price.groupby("explanation", sort=False)
     )
-    caption = f"Points of {measured.called} over labels alone, by the time that explaining a text takes."
+    caption = f"Points of {measured.called} over {measured.alone}, by the time that explaining a text takes."
     label = "seconds to explain a text, as a power of ten"
     return Plot("The price of an explanation", label, "points gained", series, caption)

@@ -241,7 +241,7 @@ class Simulation(Study):
         }
         kept = {name: table for name, table in tables.items() if len(table)}
         return self.finding(
-            _verdict(gains, len(self.seeds)),
+            _verdict(gains, len(self.seeds), self.measured.alone),
             kept,
             figures=figures_of(kept, ranks, self.measured),
             warnings=(*taught.notes, *notes, *self._limits(simulated.chosen)),
@@ -333,13 +333,13 @@ def _ruling(row: dict[str, Any]) -> tuple[Rating, str]:
     return "poor", "makes students simulate the model worse"
 
 
-def _verdict(gains: pd.DataFrame, seeds: int) -> str:
+def _verdict(gains: pd.DataFrame, seeds: int, alone: str) -> str:
     rows = _records(gains.sort_values("difference", ascending=False))
     if not rows:
-        return "Nothing was compared with labels alone."
+        return f"Nothing was compared with {alone}."
     everywhere = max(row["places"] for row in rows)  # what few students saw is not set against the others
     best = next(row for row in rows if row["places"] == everywhere)
-    figures = f"the best is {_called(best)}: {points(best)} points over labels alone"
+    figures = f"the best is {_called(best)}: {points(best)} points over {alone}"
     if seeds < ENOUGH:
         return f"Under {ENOUGH} seeds nobody can tell luck from help; {figures}."
     figures += f" ({p_value(best['p_holm'])})"
