@@ -54,6 +54,7 @@ def test_what_is_learned_is_kept_and_tried(context: Context) -> None:
     gains = finding.tables["gains"].set_index("explanation")["difference"]
     assert against["other"][0] == gains[list(parts)].idxmax()
     assert against["difference"][0] == pytest.approx(gains["taught"] - gains[list(parts)].max())
+    assert sum("dev texts judge are much a matter of luck" in warning for warning in finding.warnings) == 1
     (note,) = [warning for warning in finding.warnings if warning.startswith("What was learned")]
     label = note.rpartition(" ")[2].removesuffix(".")
     model = context.models(study.subject)[0].model
