@@ -6,6 +6,7 @@ import pytest
 from rashomon.measures import curves
 from rashomon.measures.base import Floats
 from rashomon.measures.curves import (
+    bootstrap_above,
     bootstrap_area,
     bounded,
     height_at,
@@ -130,6 +131,22 @@ def test_the_height_of_a_curve_between_its_points_and_beyond() -> None:
     assert np.isnan(height_at(2.0, np.array([0.0, 1.0]), np.array([0.2, 0.4])))
     assert np.isnan(height_at(-1.0, np.array([0.0, 1.0]), np.array([0.2, 0.4])))
     assert height_at(0.5, np.array([1.0, 0.0, 0.0]), np.array([1.0, 0.5, 0.0])) == pytest.approx(0.75)
+
+
+def test_how_far_a_point_lies_above_a_curve() -> None:
+    """Texts are drawn jointly: where every text has the same height above the curve, nothing is left to chance."""
+    rng = np.random.default_rng(0)
+    jsd = np.vstack([np.full(80, 0.1), np.full(80, 0.5)])
+    tvd = jsd / 5 + rng.normal(0, 0.05, 80)  # a line, and a text's own level on it
+    x = np.full(80, 0.3)
+    above, low, high = bootstrap_above((x, x / 5 + (tvd - jsd / 5)[0] + 0.01), (jsd, tvd))
+    assert (above, low, high) == pytest.approx((0.01, 0.01, 0.01))
+    above, low, high = bootstrap_above((x, np.full(80, 0.05)), (jsd, tvd))
+    assert above == pytest.approx(0.05 - tvd.mean(1).mean())
+    error = tvd[0].std() / np.sqrt(80)
+    assert (high - above, above - low) == pytest.approx((1.96 * error, 1.96 * error), rel=0.15)
+    beyond = bootstrap_above((np.full(80, 0.9), x), (jsd, tvd))
+    assert np.isnan(beyond).all()
 
 
 def test_a_curve_is_bounded_by_whatever_goes_further_at_less_cost() -> None:

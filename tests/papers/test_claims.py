@@ -210,6 +210,19 @@ def test_each_mean_is_held_against_its_own_figures(run: str, outcome: str) -> No
     assert ("only 1 of the 4 figures of the mean of x were run" in decision.why) == (run == "a")
 
 
+def test_a_study_that_compared_the_two_itself_is_believed() -> None:
+    """What two figures share cancels in their difference, which their own intervals cannot know."""
+    apart = term("a", less={"name": ("b",)})
+    rule = Rule("difference", ((apart,),), Bounds(above=0.0), paired=Term("1", {"figure": ("gain",)}))
+    two = ours({"a": (0.8, 0.2), "b": (0.7, 0.2)})
+    gain = ours({"a": (0.1, 0.02)}).assign(figure="gain")
+    assert decide(claim(rule), two).outcome == "cannot tell"
+    decision = decide(claim(rule), pd.concat([two, gain], ignore_index=True))
+    assert (decision.outcome, decision.value, decision.figures) == ("holds", 0.1, 1)
+    worse = ours({"a": (-0.1, 0.02)}).assign(figure="gain")
+    assert decide(claim(rule), pd.concat([two, worse], ignore_index=True)).outcome == "does not hold"
+
+
 def test_counting_reads_n() -> None:
     asked = single("threshold", term(count=True), at_least=50)
     assert decide(asked, ours({"a": (0.0, math.nan)})).outcome == "holds"

@@ -51,8 +51,13 @@ def test_a_table_comes_beside_ours_with_what_was_not_run(tmp_path: Path) -> None
     rows = table.tables["figures"].set_index(["dataset", "attention", "figure"])
     measured = rows["ours"].notna()
     assert set(rows[measured].index) == {
-        (dataset, attention, "f1") for dataset in ("sst", "imdb") for attention in ("learned", "uniform")
+        (dataset, *of)
+        for dataset in ("sst", "imdb")
+        for of in (("learned", "f1"), ("uniform", "f1"), ("learned", "f1-gain"))
     }
+    gain = rows.loc[("sst", "learned", "f1-gain"), "ours"]
+    means = [rows.loc[("sst", attention, "f1"), "ours"] for attention in ("learned", "uniform")]
+    assert gain == pytest.approx(means[0] - means[1])
     one = rows.loc[("sst", "uniform", "f1")]
     assert one["published"] == 0.822
     assert one["difference"] == pytest.approx(one["ours"] - 0.822)
@@ -263,7 +268,5 @@ def test_a_budget_that_runs_out_leaves_a_little_of_every_point(
         told
         == "necessity on sst, bilstm has less than was planned: the budget was used up by what came before."
     )
-    assert (
-        len(next(f for f in page.findings if f.title == "Table 2").tables["figures"].dropna(subset="ours"))
-        == 4
-    )
+    figures = next(finding for finding in page.findings if finding.title == "Table 2").tables["figures"]
+    assert len(figures.dropna(subset=["published", "ours"])) == 4

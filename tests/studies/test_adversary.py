@@ -13,6 +13,7 @@ from rashomon.experiments.context import Context
 from rashomon.experiments.instance_search import Search
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.trials import prepare
+from rashomon.measures.curves import height_at
 from rashomon.runs.store import Store
 from rashomon.studies.adversary import AdversarySweep
 from tests.models.tiny import dataset, tiny_checkpoint
@@ -52,7 +53,13 @@ def test_the_sweep_and_what_lies_beside_it(tmp_path: Path) -> None:
     assert (
         np.isnan(curve["area"]) or 0 <= curve["area"] <= 1
     )  # bounded by what lies beside it, it may be level
+    uniform = everywhere[everywhere["kind"] == "uniform"].iloc[0]
+    height = height_at(uniform["jsd"], sweep["jsd"].to_numpy(), sweep["tvd"].to_numpy())
+    assert curve["uniform_above_curve"] == pytest.approx(uniform["tvd"] - height, nan_ok=True)
+    assert not curve["uniform_above_curve_low"] > curve["uniform_above_curve_high"]
     best = finding.tables["best"].iloc[0]
+    assert np.isnan(best["f1_low"])  # of two seeds there is no interval
+    assert best["jsd_low"] <= best["jsd"] <= best["jsd_high"]
     far = sweep[sweep["jsd"] > 0.05]
     assert best["f1"] == far["f1"].max()
     assert finding.tables["instances"]["example"].notna().all()

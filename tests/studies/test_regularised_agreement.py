@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import t as students_t
 from scipy.stats import wilcoxon
 
 from rashomon.errors import UserError
 from rashomon.experiments.context import Context
 from rashomon.experiments.explanation_runs import DROPPED_OUT
 from rashomon.experiments.figures import Plot
-from rashomon.experiments.pairing import compare_each
+from rashomon.experiments.pairing import compare_each, gaps_over_seeds
 from rashomon.measures import measures
 from rashomon.measures.base import Ragged
 from rashomon.models.evaluator import evaluating, with_dropout
@@ -112,6 +113,34 @@ def test_the_papers_test_is_scipys_over_texts_and_the_honest_one_knows_seeds() -
     assert row["p_texts_holm"] < 0.001 < 0.05 < row["p_seeds"]
     assert row["difference"] == pytest.approx(difference.mean())
     assert np.isnan(compare_each(made_up(values, 1))["p_seeds"]).all()
+
+
+def test_measures_are_compared_on_the_same_texts() -> None:
+    rng = np.random.default_rng(0)
+    kendall = rng.normal(0.3, 0.2, (3, 40)) + np.array([0.2, -0.2, 0.1])[:, None]
+    both = [
+        made_up({"base": kendall + 0.1 * (name == "pearson")}, 3).assign(measure=name)
+        for name in ("kendall", "pearson")
+    ]
+    table = compare_each(pd.concat(both), "measure", "variant").set_index(["variant", "measure", "than"])
+    row = table.loc[("base", "pearson", "kendall")]
+    assert (row["difference"], row["low"], row["high"]) == pytest.approx((0.1, 0.1, 0.1))
+    assert table.loc[("base", "kendall", "pearson"), "difference"] == pytest.approx(-0.1)
+
+
+def test_scores_are_compared_seed_by_seed() -> None:
+    values = {"base": [0.70, 0.80, 0.90], "tying": [0.66, 0.77, 0.88]}
+    scores = pd.DataFrame(
+        [
+            {"variant": name, "seed": seed, "split": "test", "figure": "f1", "value": value}
+            for name, of in values.items()
+            for seed, value in enumerate(of)
+        ]
+    )
+    (row,) = gaps_over_seeds(scores, "variant", "base", ["split", "figure"]).to_dict("records")
+    half = students_t.ppf(0.975, 2) * np.std([0.04, 0.03, 0.02], ddof=1) / np.sqrt(3)
+    assert (row["difference"], row["low"], row["high"]) == pytest.approx((-0.03, -0.03 - half, -0.03 + half))
+    assert (row["variant"], row["than"], row["figure"], row["n"]) == ("tying", "base", "f1", 3)
 
 
 def test_a_mark_is_for_what_is_higher_than_each_other_variant() -> None:

@@ -69,6 +69,26 @@ def bootstrap_area(
     return float(low), float(high)
 
 
+def bootstrap_above(
+    point: tuple[Floats, Floats], curve: tuple[Floats, Floats], resamples: int = 1000, seed: int = 0
+) -> tuple[float, float, float]:
+    """How far a point lies above a curve, with a 95 % interval over texts, which both share.
+
+    Both are given as JSD and TVD by text: the point's ``[texts]``, the curve's ``[points, texts]``.
+    """
+    (x, y), (jsd, tvd) = point, curve
+    texts = len(x)
+    drawn = np.random.default_rng(seed).multinomial(texts, np.full(texts, 1 / texts), size=resamples)
+    shares = np.vstack([np.ones(texts), drawn]).T / texts  # [texts, 1 + resamples], all texts first
+    heights = [height_at(float(x @ of), jsd @ of, tvd @ of) for of in shares.T]
+    above = y @ shares - np.array(heights)
+    defined = above[1:][np.isfinite(above[1:])]
+    if not len(defined):
+        return float(above[0]), float("nan"), float("nan")
+    low, high = np.quantile(defined, [0.025, 0.975])
+    return float(above[0]), float(low), float(high)
+
+
 def points_between(jsd: Floats) -> int:
     """How many points lie between the ends of the curve, where alone it can bend."""
     if not len(jsd) or np.ptp(jsd) < NO_RANGE:

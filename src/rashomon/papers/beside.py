@@ -154,7 +154,8 @@ def _source_rows(tables: Mapping[str, pd.DataFrame], source: Source) -> list[dic
 
 
 def _measured(figure: str, keys: Mapping[str, Key], row: Mapping[str, Any], source: Source) -> Measured:
-    prefix = "" if source.column == "mean" else f"{source.column}_"
+    own = source.column == "mean" or (source.column == "difference" and "difference_low" not in row)
+    prefix = "" if own else f"{source.column}_"
     value, n = _float(row[source.column]), _float(row.get(f"{prefix}n", row.get("n")))
     low, high = (_float(row.get(f"{prefix}{end}")) for end in ("low", "high"))
     if row.get("interval") == "range":  # of two seeds, which decides nothing

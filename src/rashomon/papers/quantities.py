@@ -66,6 +66,8 @@ def quantities_of(rule: Rule, rows: Sequence[Quantity]) -> list[tuple[Quantity, 
         groups = _grouped(_selected(term, rows), rule.by)
         found = [_correlation(rule, keys, group) for keys, group in groups]
         return [(one, rule.bounds) for one in found if one is not None]
+    if rule.paired is not None and (own := _selected(rule.paired, rows)):
+        return [(one, rule.bounds) for one in own]
     found_rows = _pooled(term, rows, rule.by) if rule.pooled else _figures_of(term, rows)
     return [(one, rule.bounds) for one in found_rows]
 

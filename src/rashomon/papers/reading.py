@@ -27,7 +27,18 @@ from rashomon.papers.reading_claims import read_claim
 
 PAPER = ("title", "year", "datasets", "stand_ins", "configurations", "tables", "claims")
 PRINTED = ("keys", "constant", "across", "figure", "columns", "rows", "n", "spread", "unreadable", "note")
-MEASURED = ("study", "configuration", "grid", "within", "also", "run_as", "requires", "ours", "only_ours")
+MEASURED = (
+    "study",
+    "configuration",
+    "grid",
+    "within",
+    "also",
+    "run_as",
+    "requires",
+    "ours",
+    "compared",
+    "only_ours",
+)
 TABLE = ("id", "caption", "like", "same_as", *PRINTED, *MEASURED, "symmetric", "curve")
 OWN = ("id", "caption", "note", "unreadable", "rows")  # not taken over from the table that this one is like
 USUAL_GRID = {"dataset": "subject.dataset.name", "encoder": "subject.model.name"}
@@ -107,7 +118,10 @@ def _table(
     if "run_as" in raw:
         check_known("table", raw["run_as"], described, where)
     grid = {key: setting for key, setting in USUAL_GRID.items() if key in keys} | raw.get("grid", {})
-    ours = {name: made(Source, value, f"{where}, ours.{name}") for name, value in raw.get("ours", {}).items()}
+    ours, compared = (
+        {name: made(Source, value, f"{where}, {part}.{name}") for name, value in raw.get(part, {}).items()}
+        for part in ("ours", "compared")
+    )
     if figures:
         for name in ours:
             check_known("figure", name, {figure.figure for figure in figures}, where)
@@ -127,7 +141,7 @@ def _table(
         also={key: several(value) for key, value in raw.get("also", {}).items()},
         run_as=raw.get("run_as"),
         requires=raw.get("requires", {}),
-        ours=ours,
+        ours={**ours, **compared},
         symmetric=tuple(raw.get("symmetric", ())),
         curve=None if curve is None else made(Curve, curve, f"{where}, curve"),
         same_as=copied,

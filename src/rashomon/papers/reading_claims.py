@@ -14,7 +14,7 @@ CLAIM = ("id", "says", "where", "rules")
 BOUNDS = tuple(one.name for one in fields(Bounds))
 RULE = (
     *("kind", "table", "of", "less", "count", "chain", "by", "pooled", "margins"),
-    *("statistic", "against", "at", "is", *BOUNDS),
+    *("statistic", "against", "at", "is", "paired", *BOUNDS),
 )
 SIGNS = {"positive": Bounds(above=0.0), "negative": Bounds(below=0.0)}
 NO_KEYS = ("table", "less", "rest", "count")  # what a term says besides the values of keys
@@ -45,6 +45,9 @@ def _rule(raw: Raw, tables: Tables, where: str) -> Rule:
         raise UserError(f"{where} is a difference and does not say of what (less).")
     if raw["kind"] == "correlation" and not against:
         raise UserError(f"{where} is a correlation and does not say against what.")
+    paired = raw.get("paired")
+    if paired is not None and raw["kind"] != "difference":
+        raise UserError(f"{where} reads a paired difference, so it must be a difference.")
     return Rule(
         kind=raw["kind"],
         chain=chain,
@@ -55,6 +58,7 @@ def _rule(raw: Raw, tables: Tables, where: str) -> Rule:
         statistic=raw.get("statistic", "kendall"),
         against=against,
         at=raw.get("at", {}),
+        paired=None if paired is None else _term(paired, raw.get("table"), tables, where),
     )
 
 

@@ -40,7 +40,7 @@ from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Plot, Series
 from rashomon.experiments.instance_search import Search
 from rashomon.experiments.subject import Subject
-from rashomon.experiments.summaries import summary_of
+from rashomon.experiments.summaries import summary_of, summary_row
 from rashomon.experiments.trials import (
     OTHER_SEEDS,
     SelectionSplit,
@@ -50,6 +50,7 @@ from rashomon.experiments.trials import (
 )
 from rashomon.measures.classification import f1
 from rashomon.measures.curves import (
+    bootstrap_above,
     bootstrap_area,
     bounded,
     height_at,
@@ -58,6 +59,7 @@ from rashomon.measures.curves import (
     shape_of,
 )
 from rashomon.measures.divergence import LN2
+from rashomon.measures.intervals import ENOUGH
 from rashomon.studies.base import ON_TRIAL, AttentionStudy, Finding, studies
 from rashomon.training.adversarial import PUBLISHED_SCALE, ModelConsistentAdversary, Reading
 from rashomon.training.settings import TrainingSpec
@@ -155,8 +157,9 @@ class AdversarySweep(AttentionStudy):
         chosen = far["tvd"].idxmin() if far["f1"].isna().all() else far["f1"].idxmax()
         of_all = points[(points["kind"] == "adversary") & (points["class"] == "all")]
         row = of_all[of_all["lambda"] == chosen].iloc[0]
+        ends = [f"{figure}_{end}" for figure in ("f1", "tvd", "jsd") for end in ("low", "high")]
         fields: dict[str, Any] = {
-            name: row[name] for name in ("lambda", "f1", "tvd", "halved_tvd", "jsd", "n")
+            name: row[name] for name in ("lambda", "f1", "tvd", "halved_tvd", "jsd", "n", *ends)
         }
         fields["base_f1"] = trial.base_scores.get("f1", float("nan"))
         return pd.DataFrame([fields])
@@ -199,14 +202,24 @@ def _point(kind: str, weight: float, label: str, part: pd.DataFrame, trial: Tria
         "class": label,
         "n": moved["n"],
         "undefined": moved["undefined"],
-        "f1": float(np.mean(scores)) if scores else np.nan,
         "halved_tvd": changed["mean"] * PUBLISHED_SCALE,
     }
+    row |= _over_seeds("f1", scores)
     row["interval"] = moved["interval"]
     for figure, summary in (("tvd", changed), ("jsd", moved)):
         row |= {figure: summary["mean"]}
         row |= {f"{figure}_{name}": summary[name] for name in ("std", "low", "high")}
     return row
+
+
+def _over_seeds(figure: str, values: Sequence[float]) -> dict[str, float]:
+    """The mean of what a model has once, with its interval where there are seeds enough for one."""
+    if not values:
+        return dict.fromkeys((figure, f"{figure}_low", f"{figure}_high"), float("nan"))
+    row = summary_row([values], bounds=(0.0, 1.0))
+    known = len(values) >= ENOUGH
+    ends = {f"{figure}_{end}": row[end] if known else float("nan") for end in ("low", "high")}
+    return {figure: row["mean"], **ends}
 
 
 def _f1(group: pd.DataFrame, trial: Trial) -> float:
@@ -233,7 +246,8 @@ def _curve(points: pd.DataFrame, instances: pd.DataFrame) -> pd.DataFrame:
         row |= {"between": points_between(places[0]), "low": low, "high": high, "interval": "95 %"}
         row["shape"] = shape_of(low, high, *places)
         row |= {"least_tvd": mine["tvd"].min(), "most_tvd": mine["tvd"].max(), "most_jsd": mine["jsd"].max()}
-        rows.append(row | _under(points, mine, label))
+        named = instances if label == "all" else instances[instances["label_name"] == label]
+        rows.append(row | _under(points, mine, label) | _uniform_above(named, moved, changed))
     return pd.DataFrame(rows)
 
 
@@ -254,6 +268,18 @@ def _under(points: pd.DataFrame, curve: pd.DataFrame, label: str) -> dict[str, A
             known = np.isfinite(height)
             fields[f"{kind}_under_curve"] = bool(point["tvd"].iloc[0] < height) if known else None
     return fields
+
+
+def _uniform_above(texts: pd.DataFrame, moved: np.ndarray, changed: np.ndarray) -> dict[str, float]:
+    """By how much TVD uniform weights lie above the curve at their JSD, with its interval over texts."""
+    uniform = texts[texts["kind"] == "uniform"]
+    if len(uniform) != moved.shape[1]:
+        return {}
+    above, low, high = bootstrap_above(
+        (uniform["jsd"].to_numpy(), uniform["tvd"].to_numpy()), (moved, changed)
+    )
+    name = "uniform_above_curve"
+    return {name: above, f"{name}_low": low, f"{name}_high": high}
 
 
 def _figures(points: pd.DataFrame) -> tuple[Plot, ...]:

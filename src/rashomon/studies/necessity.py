@@ -19,6 +19,7 @@ from rashomon.data import Dataset, Example
 from rashomon.errors import DoesNotFit
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions
+from rashomon.experiments.pairing import gaps_over_seeds
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.summaries import summary_row
 from rashomon.experiments.testimony import Ask
@@ -91,6 +92,7 @@ class Necessity(AttentionStudy):
             {
                 "summary": _summary(seeds),
                 "comparison": comparison,
+                "gaps": gaps_over_seeds(_long(seeds), "attention", "uniform", ["figure"]),
                 "seeds": seeds,
                 "instances": instances,
             },
@@ -162,13 +164,16 @@ def _check_uniform(model: Model, example: Example) -> None:
 
 
 def _summary(seeds: pd.DataFrame) -> pd.DataFrame:
-    long = seeds.melt(id_vars=["attention", "seed"], value_vars=list(FIGURES), var_name="figure")
     rows = [
         {"figure": figure, "attention": name}
         | summary_row([group["value"].to_numpy(dtype=np.float64)], bounds=(0.0, 1.0))
-        for (figure, name), group in long.groupby(["figure", "attention"], sort=False)
+        for (figure, name), group in _long(seeds).groupby(["figure", "attention"], sort=False)
     ]
     return pd.DataFrame(rows)
+
+
+def _long(seeds: pd.DataFrame) -> pd.DataFrame:
+    return seeds.melt(id_vars=["attention", "seed"], value_vars=list(FIGURES), var_name="figure")
 
 
 def _verdict(seeds: pd.DataFrame, comparison: pd.DataFrame) -> str:

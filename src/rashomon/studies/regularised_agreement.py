@@ -19,7 +19,7 @@ from rashomon.experiments.agreeing import agreement_table, mean_over_pairs
 from rashomon.experiments.cautions import together
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Plot, Series
-from rashomon.experiments.pairing import compare_each
+from rashomon.experiments.pairing import compare_each, gaps_over_seeds
 from rashomon.experiments.regularised import BASE, Run, Said, epochs_of, find_variants, hear_run, runs_of
 from rashomon.experiments.summaries import Row, check_measures, headline, summarise_by, summary_row
 from rashomon.measures.intervals import ENOUGH
@@ -61,7 +61,8 @@ class RegularisedAgreement(RegularisedStudy):
         pairs, instances = self._hear(context, runs, said)
         last = instances[instances["last"]].drop(columns="last")
         comparison = compare_each(last)
-        scores = score_table(runs)
+        each_score = scores_of(runs)
+        scores = score_table(each_score)
         main = headline(HEADLINE, self.measures)
         summary = with_marks(summarise_by(last, ["measure", "variant"]), comparison)
         return self.finding(
@@ -70,7 +71,9 @@ class RegularisedAgreement(RegularisedStudy):
                 "summary": summary,
                 "pairs": summarise_by(pairs, ["measure", "variant", "first", "second"]),
                 "comparison": comparison,
+                "measures": compare_each(last, "measure", "variant"),
                 "scores": scores,
+                "score-gaps": gaps_over_seeds(each_score, "variant", BASE, ["split", "figure"]),
                 "chosen": found.chosen(),
                 "grid": found.grid,
                 "epochs": summarise_by(instances, ["measure", "variant", "epoch"]),
@@ -108,19 +111,26 @@ def with_marks(summary: pd.DataFrame, comparison: pd.DataFrame) -> pd.DataFrame:
     return summary.assign(**marks)
 
 
-def score_table(runs: Sequence[Run]) -> pd.DataFrame:
-    """How good the variants are at their best epoch on dev, over seeds."""
-    values: dict[tuple[str, str, str], list[float]] = {}
-    for run in runs:
-        if run.folder is None:
-            continue
-        for split, scores in read_history(run.folder)[1].items():
-            for figure in FIGURES:
-                values.setdefault((run.variant, split, figure), []).append(scores[figure])
+def scores_of(runs: Sequence[Run]) -> pd.DataFrame:
+    """How good every model is at its best epoch on dev."""
     return pd.DataFrame(
         [
-            {"variant": variant, "split": split, "figure": figure, **summary_row([of], bounds=(0.0, 1.0))}
-            for (variant, split, figure), of in values.items()
+            {"variant": run.variant, "seed": run.seed, "split": split, "figure": figure, "value": of[figure]}
+            for run in runs
+            if run.folder is not None
+            for split, of in read_history(run.folder)[1].items()
+            for figure in FIGURES
+        ]
+    )
+
+
+def score_table(scores: pd.DataFrame) -> pd.DataFrame:
+    """How good the variants are, over seeds."""
+    keys = ["variant", "split", "figure"]
+    return pd.DataFrame(
+        [
+            dict(zip(keys, names, strict=True)) | summary_row([group.to_numpy()], bounds=(0.0, 1.0))
+            for names, group in scores.groupby(keys, sort=False)["value"]
         ]
     )
 
