@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -221,6 +222,12 @@ def test_a_study_that_compared_the_two_itself_is_believed() -> None:
     assert (decision.outcome, decision.value, decision.figures) == ("holds", 0.1, 1)
     worse = ours({"a": (-0.1, 0.02)}).assign(figure="gain")
     assert decide(claim(rule), pd.concat([two, worse], ignore_index=True)).outcome == "does not hold"
+
+
+def test_a_quantity_is_named_by_its_keys() -> None:
+    one = Quantity({"learning": "none", "size": 250.0, "seed": 3}, 0.5, 0.4, 0.6, 9)
+    assert str(one) == "none, 250, 3: 0.500 [0.400, 0.600]"
+    assert str(replace(one, keys={})).startswith("all: ")
 
 
 def test_counting_reads_n() -> None:

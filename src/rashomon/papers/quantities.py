@@ -38,7 +38,8 @@ class Quantity:
         return replace(self, low=low, high=high)
 
     def __str__(self) -> str:
-        name = ", ".join(str(value) for value in self.keys.values()) or "all"
+        named = (f"{value:g}" if isinstance(value, float) else str(value) for value in self.keys.values())
+        name = ", ".join(named) or "all"
         return f"{name}: {with_interval({'mean': self.value, 'low': self.low, 'high': self.high}, 3)}"
 
 
