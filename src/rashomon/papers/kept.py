@@ -82,8 +82,8 @@ class Kept:
 
     @property
     def departures(self) -> str:
-        """Which settings were asked otherwise than the paper has them: ``warm = true, training.epochs = 20``."""
-        return ", ".join(f"{name} = {value}" for name, value in _flat(self.specification["changes"]))
+        """Which settings were asked otherwise than the paper has them."""
+        return named_settings(self.specification["changes"])
 
     def finding(self) -> Finding:
         return read_finding(self.path)
@@ -149,13 +149,14 @@ def answering(run: Run, paper: str, kept: Sequence[Kept], choice: Choice, any_se
     return max(found, key=lambda one: (not one.departures, one.size, one.created), default=None)
 
 
-def _flat(settings: Mapping[str, Any], before: str = "") -> list[tuple[str, str]]:
-    """Nested settings by their dotted names, values as TOML has them."""
-    named: list[tuple[str, str]] = []
-    for name, value in settings.items():
-        whole = f"{before}{name}"
-        named += _flat(value, f"{whole}.") if isinstance(value, Mapping) else [(whole, json.dumps(value))]
-    return named
+def named_settings(settings: Mapping[str, Any], before: str = "") -> str:
+    """Nested settings by their dotted names, values as TOML has them: ``warm = true, training.epochs = 20``."""
+    return ", ".join(
+        named_settings(value, f"{before}{name}.")
+        if isinstance(value, Mapping)
+        else f"{before}{name} = {json.dumps(value)}"
+        for name, value in settings.items()
+    )
 
 
 def _kept(info: RunInfo) -> Kept:

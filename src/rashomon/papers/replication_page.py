@@ -17,7 +17,7 @@ from rashomon.papers.beside import beside, with_published
 from rashomon.papers.claims import FAILS, HOLDS, NOT_RUN, OPEN
 from rashomon.papers.costs import less_than_asked
 from rashomon.papers.grid import Choice, Point, heading, tables_of
-from rashomon.papers.kept import Kept, all_kept, answering
+from rashomon.papers.kept import Kept, all_kept, answering, named_settings
 from rashomon.papers.outcomes import Findings, claims_of
 from rashomon.papers.published import Paper, Table
 from rashomon.papers.replicating import Schedule
@@ -228,7 +228,7 @@ def _differences(paper: Paper, choice: Choice, used: Sequence[Kept]) -> list[str
     ]
     told += dict.fromkeys(_vectors(one) for one in used if not is_pretrained(one.encoder))
     if choice.changes:
-        told.append(f"Settings were changed from the paper's: {to_plain(choice.changes)}.")
+        told.append(f"Settings were changed from the paper's: {named_settings(choice.changes)}.")
     return told
 
 
