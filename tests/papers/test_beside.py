@@ -140,12 +140,13 @@ def test_intervals_follow_from_spread_over_seeds_where_a_study_has_no_more() -> 
     assert np.isnan(row_of(few, dataset="sst", encoder="mlp", figure="jsd")["low"])
 
 
-def test_the_range_of_two_seeds_is_no_interval() -> None:
+@pytest.mark.parametrize("kind", ["range", "none"])
+def test_the_range_of_two_seeds_and_one_value_alone_are_no_interval(kind: str) -> None:
     source = Source("summary", "mean")
     row = {"mean": 0.5, "low": 0.4, "high": 0.6, "std": 0.1, "n": 200, "interval": "95 %"}
     sure = _measured("f1", {}, row, source)
     assert (sure.low, sure.high) == (0.4, 0.6)
-    told = _measured("f1", {}, row | {"interval": "range"}, source)
+    told = _measured("f1", {}, row | {"interval": kind}, source)
     assert np.isnan([told.low, told.high]).all()
 
 
