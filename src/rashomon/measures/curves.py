@@ -57,9 +57,7 @@ def bootstrap_area(
     jsd: Floats, tvd: Floats, others: Others = NOTHING, resamples: int = 1000, seed: int = 0
 ) -> tuple[float, float]:
     """A 95 % interval of the bounded curve's area over texts; ``jsd`` and ``tvd`` are [points, texts]."""
-    texts = jsd.shape[1]
-    drawn = np.random.default_rng(seed).multinomial(texts, np.full(texts, 1 / texts), size=resamples)
-    shares = drawn.T / texts  # [texts, resamples]: how often a text was drawn
+    shares = _resampled(jsd.shape[1], resamples, seed)
     places = jsd @ shares
     areas = _areas(places, bounded(places, tvd @ shares, others))
     defined = areas[np.isfinite(areas)]
@@ -77,9 +75,8 @@ def bootstrap_above(
     Both are given as JSD and TVD by text: the point's ``[texts]``, the curve's ``[points, texts]``.
     """
     (x, y), (jsd, tvd) = point, curve
-    texts = len(x)
-    drawn = np.random.default_rng(seed).multinomial(texts, np.full(texts, 1 / texts), size=resamples)
-    shares = np.vstack([np.ones(texts), drawn]).T / texts  # [texts, 1 + resamples], all texts first
+    whole = np.full((len(x), 1), 1 / len(x))
+    shares = np.hstack([whole, _resampled(len(x), resamples, seed)])  # all texts first
     heights = [height_at(float(x @ of), jsd @ of, tvd @ of) for of in shares.T]
     above = y @ shares - np.array(heights)
     defined = above[1:][np.isfinite(above[1:])]
@@ -87,6 +84,12 @@ def bootstrap_above(
         return float(above[0]), float("nan"), float("nan")
     low, high = np.quantile(defined, [0.025, 0.975])
     return float(above[0]), float(low), float(high)
+
+
+def _resampled(texts: int, resamples: int, seed: int) -> Floats:
+    """[texts, resamples]: which share of a resample each text is."""
+    drawn = np.random.default_rng(seed).multinomial(texts, np.full(texts, 1 / texts), size=resamples)
+    return np.asarray(drawn.T / texts)
 
 
 def points_between(jsd: Floats) -> int:

@@ -53,7 +53,6 @@ from rashomon.measures.curves import (
     bootstrap_above,
     bootstrap_area,
     bounded,
-    height_at,
     normalised_area,
     points_between,
     shape_of,
@@ -247,7 +246,7 @@ def _curve(points: pd.DataFrame, instances: pd.DataFrame) -> pd.DataFrame:
         row["shape"] = shape_of(low, high, *places)
         row |= {"least_tvd": mine["tvd"].min(), "most_tvd": mine["tvd"].max(), "most_jsd": mine["jsd"].max()}
         named = instances if label == "all" else instances[instances["label_name"] == label]
-        rows.append(row | _under(points, mine, label) | _uniform_above(named, moved, changed))
+        rows.append(row | _uniform_above(named, moved, changed))
     return pd.DataFrame(rows)
 
 
@@ -256,18 +255,6 @@ def _grid(texts: pd.DataFrame, figure: str) -> np.ndarray:
     order = texts.groupby(["lambda", "seed"]).cumcount()
     table = texts.assign(text=order).groupby(["lambda", "text"])[figure].mean().unstack()
     return table.to_numpy()
-
-
-def _under(points: pd.DataFrame, curve: pd.DataFrame, label: str) -> dict[str, Any]:
-    """Whether uniform weights and the per-instance adversary lie under the curve (they are better adversaries)."""
-    fields: dict[str, Any] = {}
-    for kind in ("uniform", "instance"):
-        point = points[(points["kind"] == kind) & (points["class"] == label)]
-        if len(point):
-            height = height_at(float(point["jsd"].iloc[0]), curve["jsd"].to_numpy(), curve["tvd"].to_numpy())
-            known = np.isfinite(height)
-            fields[f"{kind}_under_curve"] = bool(point["tvd"].iloc[0] < height) if known else None
-    return fields
 
 
 def _uniform_above(texts: pd.DataFrame, moved: np.ndarray, changed: np.ndarray) -> dict[str, float]:
