@@ -9,12 +9,12 @@ import torch
 from rashomon.errors import UserError
 from rashomon.explainers.paths import (
     Point,
-    draw_references,
     gather_gradients,
     path_ends,
     values_at_inputs,
     values_at_references,
 )
+from rashomon.explainers.references import draw_references
 from rashomon.models.base import Output
 from tests.explainers.conftest import FAMILIES, Jobs
 from tests.models.tiny import PAIRS

@@ -8,39 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 import numpy as np
-from torch import Tensor
 
 from rashomon.explainers.base import Aggregation, Explainer, Floats, Job, Scores, explainers, relative_gap
 from rashomon.explainers.path_integrals import Layer, PathSettings, Quadrature, resolve_paths, sub_job
 from rashomon.explainers.paths import (
     Point,
-    Reference,
-    References,
     Repeated,
+    aggregate,
     at_inputs,
-    draw_references,
     gather_gradients,
     gather_pairs,
     values_at_inputs,
     values_at_references,
 )
+from rashomon.explainers.references import Reference, References, draw_references
 from rashomon.explainers.settling import Samples, check_samples, unsettled
 from rashomon.models.base import Model
 
 NEEDS_GRADIENTS = frozenset({"gradients"})
 GAP_WARNING = 0.05
 FIRST_STRATA = 4  # of gradient SHAP's first round
-Values = TypeVar("Values", Floats, Tensor)
-
-
-def aggregate(values: Values, how: Aggregation) -> Values:
-    """Embedding-wise values ``[..., D]`` to one score a token: the signed sum, or the norm, which has no sign."""
-    told: Values = values.sum(-1) if how == "sum" else (values**2).sum(-1) ** 0.5
-    return told
 
 
 @explainers.register("gradient-norm")
@@ -85,7 +75,7 @@ class GradientDelta(Explainer):
 
     def attribute(self, job: Job) -> list[Scores]:
         points = [Point(i, 1.0, 1.0, self.reference) for i in range(len(job.encodings))]
-        values = gather_gradients(job, points)
+        values = gather_gradients(job, points, self.aggregation)
         changes = values_at_inputs(job) - values_at_references(job, [self.reference] * len(values))
         return complete(values, self.aggregation, changes)
 
@@ -113,7 +103,7 @@ class IntegratedGradients(Explainer):
         return PathSettings(self.reference, self.rule, self.steps, self.target_gap)
 
     def attribute(self, job: Job) -> list[Scores]:
-        paths = resolve_paths(job, self.path())
+        paths = resolve_paths(job, self.path(), how=self.aggregation)
         values = [path.inputs for path in paths if path.inputs is not None]
         return complete(values, self.aggregation, [path.change for path in paths])
 
@@ -143,8 +133,11 @@ class LayerConductance(Explainer):
 
     def attribute(self, job: Job) -> list[Scores]:
         settings = self.path()
-        shared = any(isinstance(e, IntegratedGradients) and e.path() == settings for e in job.asked)
-        paths = resolve_paths(job, settings, Layer(self.trapezoid, self.endpoints, inputs=shared))
+        shared = any(
+            isinstance(e, IntegratedGradients) and e.path() == settings and e.aggregation == "sum"
+            for e in job.asked
+        )
+        paths = resolve_paths(job, settings, Layer(self.trapezoid, self.endpoints, inputs=shared), "sum")
         through = [path.layer[:, None] for path in paths if path.layer is not None]
         return complete(through, "sum", [path.change for path in paths])
 
@@ -201,7 +194,7 @@ class GradientShap(Explainer):
             weight = 1 / (2 * strata)
             for (one, other), at, to in zip(alphas.tolist(), ends[::2], ends[1::2], strict=True):
                 pairs.append((Point(i, one, weight, at), Point(i, other, weight, to)))
-        return gather_pairs(job, pairs, partial(aggregate, how=self.aggregation))
+        return gather_pairs(job, pairs, self.aggregation)
 
     def _scores(self, drawn: Sequence[Repeated], rounds: Sequence[int]) -> Scores:
         # The variance of stratified points falls faster than their number rises, so finer rounds weigh more.

@@ -20,15 +20,18 @@ from torch import Tensor
 
 from rashomon.data.batches import Ints
 from rashomon.errors import UserError
-from rashomon.explainers.base import Floats, Job, relative_gap
+from rashomon.explainers.base import Aggregation, Floats, Job, relative_gap
+from rashomon.explainers.lines import Ways, ways_of
 from rashomon.explainers.paths import (
+    Ends,
     Point,
-    Reference,
     gather_gradients,
     path_ends,
     values_at_inputs,
     values_at_references,
 )
+from rashomon.explainers.references import Reference
+from rashomon.models.recurrence import Lines
 
 MOST_HALVED = 65
 DRAWN = 2  # the power by which the nodes of the graded rule are drawn towards the reference
@@ -97,7 +100,7 @@ class Layer:
 class Path:
     """What one example's path told, and the change of the explained output between its ends."""
 
-    inputs: Floats | None  # [n, D], weighted gradient times difference
+    inputs: Floats | None  # [n, D], or [n, 1] of sums: weighted gradient times difference
     layer: Floats | None  # [n]
     change: float
 
@@ -117,17 +120,19 @@ class Path:
         return Path(finest(self.inputs, finer.inputs), finest(self.layer, finer.layer), self.change)
 
 
-def resolve_paths(job: Job, settings: PathSettings, layer: Layer | None = None) -> list[Path]:
+def resolve_paths(
+    job: Job, settings: PathSettings, layer: Layer | None = None, how: Aggregation = "sum"
+) -> list[Path]:
     """Paths as fine as each example needs. One pass with the layer also serves those who ask without it."""
     memory: dict[object, Path] = job.engine.memory
     keys = [
-        (e.ids.tobytes(), e.segments.tobytes(), t.tobytes(), job.space, settings)
+        (e.ids.tobytes(), e.segments.tobytes(), t.tobytes(), job.space, settings, how)
         for e, t in zip(job.encodings, job.targets, strict=True)
     ]
     found = {i: memory[key, layer] for i, key in enumerate(keys) if (key, layer) in memory}
     missing = [i for i in range(len(keys)) if i not in found]
     if missing:
-        made = _make_paths(sub_job(job, missing), settings, layer)
+        made = _make_paths(sub_job(job, missing), settings, layer, how)
         for i, path in zip(missing, made, strict=True):
             found[i] = memory[keys[i], layer] = path
             if path.inputs is not None:
@@ -135,39 +140,41 @@ def resolve_paths(job: Job, settings: PathSettings, layer: Layer | None = None) 
     return [found[i] for i in range(len(keys))]
 
 
-def _make_paths(job: Job, settings: PathSettings, layer: Layer | None) -> list[Path]:
+def _make_paths(job: Job, settings: PathSettings, layer: Layer | None, how: Aggregation) -> list[Path]:
     starts = values_at_references(job, [settings.reference] * len(job.encodings))
     changes = values_at_inputs(job) - starts
     steps = settings.steps or settings.first_steps
-    paths = _integrate(job, changes, settings, steps, layer)
+    paths = _integrate(job, changes, settings, steps, layer, how)
     while settings.steps is None and 2 * steps - 1 <= settings.most_steps:
         rough = [i for i, path in enumerate(paths) if path.missing(settings.target_gap)]
         if not rough:
             break
         steps, chosen = 2 * steps - 1, sub_job(job, rough)
         if layer is None and settings.halves_to(steps):
-            finer = _halved(chosen, [paths[i] for i in rough], settings.reference, steps)
+            finer = _halved(chosen, [paths[i] for i in rough], settings.reference, steps, how)
         else:
-            finer = _integrate(chosen, changes[rough], settings, steps, layer)
+            finer = _integrate(chosen, changes[rough], settings, steps, layer, how)
         for i, path in zip(rough, finer, strict=True):
             paths[i] = paths[i].refined(path, settings.target_gap)
     return paths
 
 
 def _integrate(
-    job: Job, changes: Floats, settings: PathSettings, steps: int, layer: Layer | None
+    job: Job, changes: Floats, settings: PathSettings, steps: int, layer: Layer | None, how: Aggregation
 ) -> list[Path]:
     nodes, weights = quadrature(settings.rule_at(steps), steps)
     if layer is not None:
         return _through_layer(job, changes, nodes, weights, settings.reference, layer)
-    sums = _weighted_sums(job, nodes, weights, settings.reference)
+    sums = _weighted_sums(job, nodes, weights, settings.reference, how)
     return [Path(values, None, float(change)) for values, change in zip(sums, changes, strict=True)]
 
 
-def _halved(job: Job, paths: Sequence[Path], reference: Reference, steps: int) -> list[Path]:
+def _halved(
+    job: Job, paths: Sequence[Path], reference: Reference, steps: int, how: Aggregation
+) -> list[Path]:
     """Trapezoid sums of ``steps`` points from those of half the stretches, which lack every other point."""
     nodes, weights = quadrature("trapezoid", steps)
-    added = _weighted_sums(job, nodes[1::2], weights[1::2], reference)
+    added = _weighted_sums(job, nodes[1::2], weights[1::2], reference, how)
     halved = []
     for path, between in zip(paths, added, strict=True):
         assert path.inputs is not None
@@ -175,13 +182,15 @@ def _halved(job: Job, paths: Sequence[Path], reference: Reference, steps: int) -
     return halved
 
 
-def _weighted_sums(job: Job, nodes: Floats, weights: Floats, reference: Reference) -> list[Floats]:
+def _weighted_sums(
+    job: Job, nodes: Floats, weights: Floats, reference: Reference, how: Aggregation
+) -> list[Floats]:
     points = [
         Point(i, alpha, weight, reference)
         for i in range(len(job.encodings))
         for alpha, weight in zip(nodes.tolist(), weights.tolist(), strict=True)
     ]
-    return gather_gradients(job, points)
+    return gather_gradients(job, points, how)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,8 +241,10 @@ def _through_layer(
 def _layer_batch(
     job: Job, stretches: Sequence[_Stretch], reference: Reference, layer: Layer
 ) -> list[tuple[Floats, Floats]]:
-    ends = path_ends(job, [(s.example, reference) for s in stretches for _ in s.nodes])
-    at = ends.at([alpha for s in stretches for alpha in s.nodes.tolist()])
+    pairs = [(s.example, reference) for s in stretches for _ in s.nodes]
+    alphas = [alpha for s in stretches for alpha in s.nodes.tolist()]
+    ends = ways_of(job, pairs) if job.model.enters else path_ends(job, pairs)
+    at = ends.at(alphas)
     caught: list[Tensor] = []
 
     def catch(module: object, args: object, out: Tensor | tuple[Tensor, ...]) -> None:
@@ -244,10 +255,9 @@ def _layer_batch(
         value = job.value(job.model(ends.batch, embeddings=at), ends.targets)
     finally:
         hook.remove()
-    hidden = caught[0]
-    wanted = (hidden, at) if layer.inputs else (hidden,)
-    at_layer, *at_input = torch.autograd.grad(value.sum(), wanted)
-    input_terms = at_input[0] * (ends.inputs - ends.others) if at_input else torch.zeros_like(at[..., :0])
+    hidden, leaf = caught[0], at.share if isinstance(at, Lines) else at
+    at_layer, *at_input = torch.autograd.grad(value.sum(), (hidden, leaf) if layer.inputs else (hidden,))
+    input_terms = _scores(ends, at_input[0]) if at_input else at_layer[..., :0]
     results: list[tuple[Floats, Floats]] = []
     sizes = [len(s.nodes) for s in stretches]
     parts = (tensor.detach().split(sizes) for tensor in (input_terms, at_layer, hidden))
@@ -258,6 +268,13 @@ def _layer_batch(
         through = (slope * heights.diff(dim=0)).double().sum((0, 2))[:n].cpu().numpy()
         results.append((weighted, through))
     return results
+
+
+def _scores(ends: Ends | Ways, gradient: Tensor) -> Tensor:
+    """Gradient times difference, added up ``[B, T, 1]``; with respect to a share it is that already."""
+    if isinstance(ends, Ways):
+        return gradient.unsqueeze(-1)
+    return (gradient * (ends.inputs - ends.others)).sum(-1, keepdim=True)
 
 
 def sub_job(job: Job, chosen: list[int]) -> Job:

@@ -7,9 +7,9 @@ integrated gradients (``integrate.py``) are different sets of rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -17,14 +17,22 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rashomon.data.batches import Batch, Encoding, Ints
-from rashomon.errors import DoesNotFit, unknown_name
-from rashomon.explainers.base import Floats, Job
+from rashomon.explainers.base import Aggregation, Floats, Job
 from rashomon.explainers.engine import Engine
+from rashomon.explainers.lines import ways_of
+from rashomon.explainers.references import Reference, reference_ids
 from rashomon.models.tasks import Space
 
-Reference = Literal["pad", "zero", "mask"]
-References = Literal["pad", "zero", "mask", "training"]
 Targets = NDArray[np.int64]
+
+
+Values = TypeVar("Values", Floats, Tensor)
+
+
+def aggregate(values: Values, how: Aggregation) -> Values:
+    """Embedding-wise values ``[..., D]`` to one score a token: the signed sum, or the norm, which has no sign."""
+    scores: Values = values.sum(-1) if how == "sum" else (values**2).sum(-1) ** 0.5
+    return scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,33 +88,13 @@ def _reference_embeddings(
     ends: Sequence[Encoding | Reference],
 ) -> Tensor:
     ids = batch.ids.clone()
-    content = torch.zeros_like(batch.mask)
     zeroed = torch.zeros_like(batch.mask)
     for row, (encoding, end) in enumerate(zip(encodings, ends, strict=True)):
-        of_content = torch.from_numpy(np.flatnonzero(encoding.content)).to(ids.device)
-        content[row, of_content] = True
-        if isinstance(end, Encoding):
-            ids[row, : len(encoding)] = torch.from_numpy(_laid_over(encoding, end, job.model.pad_id))
-        elif end == "zero":
-            zeroed[row, of_content] = True
-        elif end in ("pad", "mask"):
-            ids[row, of_content] = job.model.mask_id if end == "mask" else job.model.pad_id
-        else:
-            raise unknown_name("reference", end, ("pad", "zero", "mask"))
+        ids[row, : len(encoding)] = torch.from_numpy(reference_ids(job.model, encoding, end))
+        zeroed[row] = batch.content[row] & (end == "zero")
     replaced = job.model.embed(replace(batch, ids=ids)).detach()
-    replaced = torch.where(content[..., None], replaced, inputs)
+    replaced = torch.where(batch.content[..., None], replaced, inputs)
     return replaced.masked_fill(zeroed[..., None], 0.0)
-
-
-def _laid_over(encoding: Encoding, other: Encoding, pad_id: int) -> Ints:
-    """The example's ids with another example's tokens in place of its own, text by text, cut or padded to fit."""
-    ids = encoding.ids.copy()
-    for segment in (0, 1):
-        places = np.flatnonzero(encoding.content & (encoding.segments == segment))
-        tokens = other.ids[other.content & (other.segments == segment)][: len(places)]
-        ids[places] = pad_id
-        ids[places[: len(tokens)]] = tokens
-    return ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,28 +147,37 @@ def looked(encodings: Sequence[Encoding], targets: Targets, space: Space) -> obj
     return "at inputs", texts, targets.tobytes(), space
 
 
-def gather_gradients(job: Job, points: Sequence[Point]) -> list[Floats]:
-    """For each example, the weighted sum over its points of gradient times difference: ``[n, D]``."""
+def gather_gradients(job: Job, points: Sequence[Point], how: Aggregation = "norm") -> list[Floats]:
+    """For each example, the weighted sum over its points of gradient times difference: ``[n, D]``, or ``[n, 1]``."""
     lengths = np.array([len(encoding) for encoding in job.encodings])
     sums: dict[int, Floats] = {}
 
     def work(index: Ints) -> Ints:
         chosen = [points[i] for i in index]
-        _add_up(sums, chosen, weighted_terms(job, chosen), lengths)
+        _add_up(sums, chosen, weighted_terms(job, chosen, how), lengths)
         return index
 
     job.engine.run(lengths[[point.example for point in points]], work, gradients=True)
     return [sums[i] for i in range(len(job.encodings))]
 
 
-def weighted_terms(job: Job, points: Sequence[Point]) -> Tensor:
-    """The weighted gradient times difference at every point, of one batch: ``[B, T, D]``."""
-    ends = path_ends(job, [(point.example, point.reference) for point in points])
-    at = ends.at([point.alpha for point in points])
+def weighted_terms(job: Job, points: Sequence[Point], how: Aggregation) -> Tensor:
+    """The weighted gradient times difference at every point of one batch: ``[B, T, D]``, or ``[B, T, 1]`` of sums."""
+    pairs = [(point.example, point.reference) for point in points]
+    alphas, shares = [point.alpha for point in points], [point.weight for point in points]
+    if how == "sum" and job.model.enters:
+        ways = ways_of(job, pairs)
+        lines = ways.at(alphas)
+        value = job.value(job.model(ways.batch, embeddings=lines), ways.targets)
+        (scores,) = torch.autograd.grad(value, lines.share, torch.tensor(shares, dtype=value.dtype))
+        return scores.unsqueeze(-1)
+    ends = path_ends(job, pairs)
+    at = ends.at(alphas)
     value = job.value(job.model(ends.batch, embeddings=at), ends.targets)
-    weights = torch.tensor([point.weight for point in points], dtype=value.dtype, device=value.device)
+    weights = torch.tensor(shares, dtype=value.dtype, device=value.device)
     (gradient,) = torch.autograd.grad(value, at, weights)
-    return gradient * (ends.inputs - ends.others)
+    terms = gradient * (ends.inputs - ends.others)
+    return terms.sum(-1, keepdim=True) if how == "sum" else terms
 
 
 def _add_up(sums: dict[int, Floats], points: Sequence[Point], terms: Tensor, lengths: Ints) -> None:
@@ -197,26 +194,23 @@ def _add_up(sums: dict[int, Floats], points: Sequence[Point], terms: Tensor, len
 class Repeated:
     """Sums over pairs of points, and what each pair's disagreement adds to the error of every token."""
 
-    sums: Floats  # [n, D]
+    sums: Floats  # [n, D], or [n, 1] of sums
     pulls: Floats  # [P, n]
 
 
-def gather_pairs(
-    job: Job, pairs: Sequence[tuple[Point, Point]], reduce: Callable[[Tensor], Tensor]
-) -> list[Repeated]:
+def gather_pairs(job: Job, pairs: Sequence[tuple[Point, Point]], how: Aggregation) -> list[Repeated]:
     """Weighted sums of gradient times difference over pairs of points that are two draws of the same.
 
-    Half the squared distance of two draws is their variance, so the distances are the pulls; ``reduce`` makes one
-    number a token of them.
+    Half the squared distance of two draws is their variance, so the distances are the pulls.
     """
     lengths = np.array([len(encoding) for encoding in job.encodings])
     sums: dict[int, Floats] = {}
 
     def work(index: Ints) -> list[Floats]:
         chosen = [point for i in index for point in pairs[i]]
-        terms = weighted_terms(job, chosen)
+        terms = weighted_terms(job, chosen, how)
         _add_up(sums, chosen, terms, lengths)
-        apart = reduce(terms[::2] - terms[1::2]).double().cpu().numpy()
+        apart = aggregate(terms[::2] - terms[1::2], how).double().cpu().numpy()
         return [row[: lengths[pairs[i][0].example]] for row, i in zip(apart, index, strict=True)]
 
     examples = np.array([pair[0].example for pair in pairs])
@@ -242,19 +236,3 @@ def values_at_references(job: Job, references: Sequence[Encoding | Reference]) -
         return job.value(output, ends.targets).double().cpu().numpy()
 
     return np.array(job.engine.run(np.array([len(encoding) for encoding in job.encodings]), work))
-
-
-def draw_references(
-    job: Job, kind: References, count: int, generator: np.random.Generator
-) -> list[Encoding | Reference]:
-    """Path ends for methods that average over several: always the same one, or training examples.
-
-    Of the latter as many as there are, each once before any comes again.
-    """
-    if kind != "training":
-        return [kind] * count
-    if not job.background:
-        raise DoesNotFit("References from training examples need `background` examples to draw from.")
-    rounds = -(-count // len(job.background))
-    drawn = np.concatenate([generator.permutation(len(job.background)) for _ in range(rounds)])[:count]
-    return [job.background[int(j)] for j in drawn]

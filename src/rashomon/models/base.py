@@ -102,6 +102,18 @@ class Model(nn.Module, ABC):
     def attention_parameters(self) -> list[nn.Parameter]:
         """The parameters of the attention itself."""
 
+    @property
+    def enters(self) -> bool:
+        """Whether the network begins with an affine map of each token alone and can now go on from there.
+
+        Then ``forward`` takes ``Lines`` in the space of ``enter`` in place of embeddings.
+        """
+        return False
+
+    def enter(self, embeddings: Tensor) -> Tensor:
+        """That map, ``[..., D]`` to ``[..., E]``. Of models that enter so."""
+        raise NotImplementedError
+
     def free_of_decay(self) -> list[nn.Parameter]:
         """What weight decay leaves alone: in the papers the attention."""
         return self.attention_parameters()

@@ -28,6 +28,7 @@ from rashomon.models.attention import Attention
 from rashomon.models.base import Model, Output
 from rashomon.models.encoders import Maps, build_encoder
 from rashomon.models.model_spec import ModelSpec
+from rashomon.models.recurrence import Lines, Tabled
 from rashomon.models.seeding import seeded
 from rashomon.models.sequences import Layout
 from rashomon.runs.files import write_json, write_tensors
@@ -95,17 +96,35 @@ class AttentionClassifier(Model):
     def embed(self, batch: Batch) -> Tensor:
         return cast(Tensor, self.embedding(batch.ids))
 
-    def forward(self, batch: Batch, embeddings: Tensor | None = None) -> Output:
+    def forward(self, batch: Batch, embeddings: Tensor | Lines | None = None) -> Output:
         layout = Layout(batch, self.pair)
-        if embeddings is None and self.encoder.token_level and not (self.training and self.spec.dropout):
+        if embeddings is None and self._reads_tables():
             distinct, inverse = torch.unique(batch.ids, return_inverse=True)
             if len(distinct) <= DISTINCT_SHARE * batch.ids.numel():
                 return self._forward_distinct(batch, layout, distinct, inverse)
         embedded = self.embed(batch) if embeddings is None else embeddings
-        hidden, maps = self.encoder(self.dropout(embedded), layout)
+        return self._forward(
+            batch, layout, self.dropout(embedded) if isinstance(embedded, Tensor) else embedded
+        )
+
+    def _reads_tables(self) -> bool:
+        """Whether a token says the same to the encoder wherever it stands, so that each distinct one is read once."""
+        if self.encoder.token_level:
+            return not (self.training and self.spec.dropout)
+        return not torch.is_grad_enabled() and self.encoder.enters
+
+    def _forward(self, batch: Batch, layout: Layout, embedded: Tensor | Lines | Tabled) -> Output:
+        hidden, maps = self.encoder(embedded, layout)
         weights = self._weights(self.attention.logits(hidden), batch, layout)
         contexts = weights @ hidden  # [S, B, heads, H]
         return self._decode(contexts, weights, hidden, batch, maps)
+
+    @property
+    def enters(self) -> bool:
+        return not self.pair and self.encoder.enters
+
+    def enter(self, embeddings: Tensor) -> Tensor:
+        return self.encoder.entered(embeddings)
 
     def sides(self, batch: Batch) -> Tensor:
         return Layout(batch, self.pair).sides
@@ -180,7 +199,9 @@ class AttentionClassifier(Model):
         return model.eval()
 
     def _forward_distinct(self, batch: Batch, layout: Layout, distinct: Tensor, inverse: Tensor) -> Output:
-        """The same for a token-level encoder, with each distinct token of the batch encoded once."""
+        """The same with each distinct token of the batch read once."""
+        if not self.encoder.token_level:
+            return self._forward(batch, layout, Tabled(self.enter(self.embedding(distinct)), inverse))
         table, _ = self.encoder(self.embedding(distinct), layout)  # [U, H]
         logits = self.attention.logits(table)
         placed = None if logits is None else nn.functional.embedding(inverse, logits)

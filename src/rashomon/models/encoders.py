@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from rashomon.models.attention import softmax
+from rashomon.models.recurrence import Lines, Tabled, along, entering, from_table, recurring, suits
 from rashomon.models.sequences import Layout
 from rashomon.registry import Registry
 
@@ -37,10 +38,20 @@ class Encoder(nn.Module):
         self.size = size
         self.token_level = token_level  # equal tokens get equal vectors
 
-    def forward(self, x: Tensor, layout: Layout) -> tuple[Tensor, Maps | None]:
+    def forward(self, x: Tensor | Lines | Tabled, layout: Layout) -> tuple[Tensor, Maps | None]:
         for layer in self.layers:
             x = layer(x, layout)
-        return x, None
+        return cast(Tensor, x), None
+
+    @property
+    def enters(self) -> bool:
+        """Whether it begins with an affine map of each token alone, which ``entered`` tells, and goes on from there."""
+        first = self.layers[0]
+        return isinstance(first, RecurrentLayer) and suits(first.ahead)
+
+    def entered(self, embeddings: Tensor) -> Tensor:
+        first = cast(RecurrentLayer, self.layers[0])
+        return entering(cast(nn.LSTM, first.ahead), cast(nn.LSTM, first.back), embeddings)
 
     def first_layer(self) -> nn.Module:
         return self.layers[0]
@@ -58,14 +69,22 @@ class RecurrentLayer(nn.Module):
         self.ahead = cell(size, hidden, batch_first=True)
         self.back = cell(size, hidden, batch_first=True)
 
-    def forward(self, x: Tensor, layout: Layout) -> Tensor:
+    def forward(self, x: Tensor | Lines | Tabled, layout: Layout) -> Tensor:
         texts = layout.sequences
+        if isinstance(x, Lines):
+            return along(x.share, x, self._recurring(), texts.lengths)
+        if isinstance(x, Tabled):
+            index = texts.extract(x.index.unsqueeze(-1)).squeeze(-1)
+            return texts.restore(from_table(Tabled(x.table, index), self._recurring(), texts.lengths))
         x = texts.extract(x)
         if texts.equal:
             turned = self._run(self.back, x.flip(1)).flip(1)
         else:
             turned = _take(self._run(self.back, _take(x, texts.reversal)), texts.reversal)
         return texts.restore(torch.cat((self._run(self.ahead, x), turned), -1))
+
+    def _recurring(self) -> Tensor:
+        return recurring(cast(nn.LSTM, self.ahead), cast(nn.LSTM, self.back))
 
     def _run(self, rnn: nn.RNNBase, x: Tensor) -> Tensor:
         # cuDNN cannot differentiate a recurrent net in eval mode, where explanations are made.
@@ -147,7 +166,7 @@ class TransformerEncoder(Encoder):
         nn.init.normal_(self.places.weight, std=0.02)
         self.norm = nn.LayerNorm(spec.hidden)
 
-    def forward(self, x: Tensor, layout: Layout) -> tuple[Tensor, Maps]:
+    def forward(self, x: Tensor | Lines | Tabled, layout: Layout) -> tuple[Tensor, Maps]:
         x = self.enter(x) + self.places(layout.positions)
         maps = []
         for layer in self.layers:

@@ -63,14 +63,14 @@ def test_deep_shap_is_the_mean_over_its_references(jobs: Jobs, name: str, pair: 
     job = jobs(name, pair, background=behind)
     told = DeepShap(samples=10).attribute(job)  # more than there are: every one once
     for i, scores in enumerate(told):
-        each = [lift(job, [(i, reference)])[0] for reference in behind]
+        each = [lift(job, [(i, reference)], "norm")[0] for reference in behind]
         np.testing.assert_allclose(scores.values, np.mean([e.values.sum(1) for e in each], axis=0), atol=1e-5)
         assert scores.gap is not None
         assert scores.gap < 1e-3
     few = DeepShap(samples=2).attribute(job)
     pairs = [(a, b) for a in range(3) for b in range(a)]
     for i, scores in enumerate(few):
-        each = [lift(job, [(i, reference)])[0].values.sum(1) for reference in behind]
+        each = [lift(job, [(i, reference)], "norm")[0].values.sum(1) for reference in behind]
         assert min(np.abs(scores.values - (each[a] + each[b]) / 2).max() for a, b in pairs) < 1e-5
 
 
@@ -78,7 +78,7 @@ def test_deep_shap_without_training_examples_says_so(jobs: Jobs) -> None:
     job = jobs("gru", examples=PAIRS, pair=True)
     told = DeepShap().attribute(job)
     for i, scores in enumerate(told):
-        each = [lift(job, [(i, kind)])[0].values.sum(1) for kind in ("pad", "zero", "mask")]  # type: ignore[list-item]
+        each = [lift(job, [(i, kind)], "norm")[0].values.sum(1) for kind in ("pad", "zero", "mask")]  # type: ignore[list-item]
         np.testing.assert_allclose(scores.values, np.mean(each, axis=0), atol=1e-5)
         assert NO_BACKGROUND in scores.warnings
     (fixed,) = DeepShap(references="zero").attribute(jobs("gru", examples=SINGLES[:1]))

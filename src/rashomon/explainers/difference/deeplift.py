@@ -13,60 +13,87 @@ from typing import ClassVar
 import numpy as np
 import torch
 from scipy.stats import kendalltau
+from torch import Tensor
 
 from rashomon.data.batches import Encoding, Ints
 from rashomon.errors import UserError
 from rashomon.explainers.base import Aggregation, Explainer, Floats, Job, Scores, explainers, relative_gap
-from rashomon.explainers.difference.rules import difference_rules
-from rashomon.explainers.gradients import NEEDS_GRADIENTS, aggregate, gap_warning
-from rashomon.explainers.paths import Reference, References, draw_references, path_ends
+from rashomon.explainers.difference.rules import DifferenceRules, difference_rules
+from rashomon.explainers.gradients import NEEDS_GRADIENTS, gap_warning
+from rashomon.explainers.lines import ways_of
+from rashomon.explainers.paths import aggregate, path_ends
+from rashomon.explainers.references import Reference, References, draw_references
 from rashomon.explainers.settling import TOP
 
 NO_BACKGROUND = "no training examples to refer to were given; padding, zero and mask stand in for them"
 ONE_STAND_IN = f"{NO_BACKGROUND}, which are one vector in this model, so that this is DeepLIFT"
 
-TOGETHER = 128  # texts times references whose values are held at once
+TOGETHER, MANY_TOGETHER = 128, 8192  # texts times references whose values, or whose sums, are held at once
 LEAST_AGREEMENT = 0.8  # of two halves of the references
 REPLACED = 2  # of their top five tokens, from which on it is worth a word
 
 
 @dataclass(frozen=True, slots=True)
 class _Lifted:
-    values: Floats  # [n, D]
+    values: Floats  # [n, D], or [n, 1] of sums
     change: float
     warnings: tuple[str, ...]
 
 
-def lift(job: Job, pairs: Sequence[tuple[int, Encoding | Reference]]) -> list[_Lifted]:
+Pairs = Sequence[tuple[int, Encoding | Reference]]
+
+
+def lift(job: Job, pairs: Pairs, how: Aggregation) -> list[_Lifted]:
     """Contributions of every (example, reference) pair, batched by length."""
 
     def work(index: Ints) -> list[_Lifted]:
-        return _lift_batch(job, [pairs[p] for p in index])
+        return _lift_batch(job, [pairs[p] for p in index], how)
 
     lengths = np.array([len(job.encodings[i]) for i, _ in pairs])
     return job.engine.run(lengths, work, rows=np.full(len(pairs), 2), gradients=True)
 
 
-def _lift_batch(job: Job, pairs: Sequence[tuple[int, Encoding | Reference]]) -> list[_Lifted]:
-    ends = path_ends(job, pairs)
-    count = len(pairs)
-    both = torch.cat([ends.inputs, ends.others]).requires_grad_(True)
-    twice = ends.batch.rows(torch.arange(count, device=both.device).repeat(2))
-    with difference_rules() as rules:
-        values = job.value(job.model(twice, embeddings=both), torch.cat([ends.targets, ends.targets]))
-        (multipliers,) = torch.autograd.grad(values[:count].sum(), both)
-    if rules.missing and count > 1:  # what is not followed may mix rows (experts do), so that each goes alone
-        return [lifted for pair in pairs for lifted in _lift_batch(job, [pair])]
-    contributions = (multipliers[:count] * (ends.inputs - ends.others)).double().cpu().numpy()
-    changes = (values[:count] - values[count:]).detach().double().cpu().numpy()
+def _lift_batch(job: Job, pairs: Pairs, how: Aggregation) -> list[_Lifted]:
+    contribute = _along_lines if how == "sum" and job.model.enters else _between_embeddings
+    contributions, values, rules = contribute(job, pairs)
+    if (
+        rules.missing and len(pairs) > 1
+    ):  # what is not followed may mix rows (experts do), so that each goes alone
+        return [lifted for pair in pairs for lifted in _lift_batch(job, [pair], how)]
+    if how == "sum":
+        contributions = contributions.sum(-1, keepdim=True)
+    told = contributions.double().cpu().numpy()
+    inputs, references = values.detach().double().cpu().chunk(2)
+    changes = (inputs - references).numpy()
     warnings: tuple[str, ...] = ()
     if rules.missing:
         listed = ", ".join(f"{name} x{times}" for name, times in sorted(rules.missing.items()))
         warnings = (f"no DeepLIFT rule for {listed}; plain gradients there",)
     return [
-        _Lifted(contributions[row, : len(job.encodings[i])], float(changes[row]), warnings)
+        _Lifted(told[row, : len(job.encodings[i])], float(changes[row]), warnings)
         for row, (i, _) in enumerate(pairs)
     ]
+
+
+def _between_embeddings(job: Job, pairs: Pairs) -> tuple[Tensor, Tensor, DifferenceRules]:
+    """Contributions ``[B, T, D]``, outputs of all inputs and then of all references, and the rules that were used."""
+    ends, count = path_ends(job, pairs), len(pairs)
+    both = torch.cat([ends.inputs, ends.others]).requires_grad_(True)
+    twice = ends.batch.rows(torch.arange(count, device=both.device).repeat(2))
+    with difference_rules() as rules:
+        values = job.value(job.model(twice, embeddings=both), torch.cat([ends.targets, ends.targets]))
+        (multipliers,) = torch.autograd.grad(values[:count].sum(), both)
+    return multipliers[:count] * (ends.inputs - ends.others), values, rules
+
+
+def _along_lines(job: Job, pairs: Pairs) -> tuple[Tensor, Tensor, DifferenceRules]:
+    """The same ``[B, T, 1]`` of a model that begins with an affine map, behind it."""
+    ways, count = ways_of(job, pairs), len(pairs)
+    twice, lines = ways.both_ends()
+    with difference_rules() as rules:
+        values = job.value(job.model(twice, embeddings=lines), torch.cat([ways.targets, ways.targets]))
+        (scores,) = torch.autograd.grad(values[:count].sum(), lines.share)
+    return scores[:count, :, None], values, rules
 
 
 @explainers.register("deeplift")
@@ -80,7 +107,7 @@ class DeepLift(Explainer):
     aggregation: Aggregation = "sum"
 
     def attribute(self, job: Job) -> list[Scores]:
-        lifted = lift(job, [(i, self.reference) for i in range(len(job.encodings))])
+        lifted = lift(job, [(i, self.reference) for i in range(len(job.encodings))], self.aggregation)
         return [_scores([done], self.aggregation) for done in lifted]
 
 
@@ -108,12 +135,13 @@ class DeepShap(Explainer):
         untold = self.references == "training" and not job.background and len(job.encodings) > 0
         stand_ins = _stand_ins(job) if untold else []
         ends = [list(stand_ins) or self._references(job, i) for i in range(len(job.encodings))]
-        # As many texts at once as fill a batch: embedding-wise values of all references are large.
-        together = max(1, TOGETHER // max(map(len, ends), default=1))
+        # Embedding-wise values of all references are large, so that only as many are held as fill a batch.
+        held = TOGETHER if self.aggregation == "norm" else MANY_TOGETHER
+        together = max(1, held // max(map(len, ends), default=1))
         scores: list[Scores] = []
         for first in range(0, len(ends), together):
             some = range(first, min(first + together, len(ends)))
-            lifted = iter(lift(job, [(i, end) for i in some for end in ends[i]]))
+            lifted = iter(lift(job, [(i, end) for i in some for end in ends[i]], self.aggregation))
             scores += [self._scores(job.encodings[i], [next(lifted) for _ in ends[i]]) for i in some]
         if stand_ins:
             note = ONE_STAND_IN if len(stand_ins) == 1 else NO_BACKGROUND

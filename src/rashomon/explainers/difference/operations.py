@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from rashomon.explainers.difference.recurrent_rules import (
+    along_rule,
     cell_rule,
     gru_direction,
     lstm_direction,
@@ -287,6 +288,7 @@ RULES: dict[str, Rule] = {
     "min": partial(_extreme, -1, torch.return_types.min),
     "amin": partial(_extreme, -1, None),
     **{f"{kind}max_pool{n}d": partial(_max_pool, n) for kind in ("", "adaptive_") for n in (1, 2)},
+    "along": along_rule,
     "lstm": lambda seen, plain, *args: sequence_rule(lstm_direction, seen, *args),
     "gru": lambda seen, plain, *args: sequence_rule(gru_direction, seen, *args),
     "lstm_cell": lambda seen, plain, *args: cell_rule(lstm_direction, seen, *args),

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd import Function
@@ -27,6 +28,7 @@ from rashomon.explainers.difference.secants import (
     tanh_slope,
 )
 from rashomon.explainers.difference.tracking import NoRuleError, Place, Tracker, original_rows
+from rashomon.models.recurrence import Lines, line_ends, run, scores_back
 
 
 def _steps(length: int, reverse: bool) -> range:
@@ -146,6 +148,48 @@ class GRULayer(Function):
             dh = torch.addmm(dh * z[t], parts[t].flatten(1)[:, : 3 * size], weight)
         to_x = parts[:, :, [0, 1, 3]].flatten(2)
         return inputs_only(to_x, BATCH), inputs_only(dh, BATCH), None, None, None, None
+
+
+class LiftedAlong(Function):
+    """Both directions of an LSTM at both ends of lines (``recurrence.along``): all inputs, then all references.
+
+    Texts and references come in many pairs, and each is read once: the states of either are looked up on the way back.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, share: Tensor, lines: Lines, weights: Tensor, lengths: Tensor) -> Tensor:
+        values, inputs, others = line_ends(lines)
+        count = len(inputs) // 2
+        # A reference as long as its text reads otherwise backwards than a longer one.
+        met = np.stack([np.concatenate([inputs[:count], others[:count]]), lengths.numpy()])
+        (rows, long), where = np.unique(met, axis=1, return_inverse=True)
+        table = torch.from_numpy(values)
+
+        def fill(way: int, t: int, out: Tensor) -> None:
+            torch.index_select(table[:, t, way], 0, distinct, out=out)
+
+        distinct = torch.from_numpy(rows)
+        size = len(rows), share.shape[1]
+        hidden, ctx.states = run(fill, size, weights, torch.from_numpy(long), before=True)
+        ctx.ends, ctx.weights = (values, inputs[:count], others[:count]), weights
+        ctx.lengths, ctx.where = lengths[:count], where.reshape(-1)
+        return hidden[torch.from_numpy(ctx.where)]
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
+        count = len(ctx.lengths)
+        to_hidden, at, to = gradients[0][:count], ctx.where[:count], ctx.where[count:]
+        scores = scores_back(ctx.states, ctx.ends, ctx.weights, ctx.lengths, at, to, to_hidden)
+        return torch.cat([scores, torch.zeros_like(scores)]), None, None, None
+
+
+def along_rule(seen: Tracker, plain: object, share: Tensor, *args: Any) -> Tensor:
+    """``recurrence.along`` between both ends of its lines."""
+    if seen.axis(share) != Axis(-2):
+        raise NoRuleError
+    hidden: Tensor = LiftedAlong.apply(share, *args)
+    seen.note(hidden, Place(0))
+    return hidden
 
 
 def _gate_slopes(before: Tensor, after: Tensor, kinds: str) -> list[Tensor]:
