@@ -28,6 +28,9 @@ from rashomon.errors import UserError
 if TYPE_CHECKING:
     from rashomon.studies import Finding
 
+# What workers need, and what torch loads when it first makes an optimizer.
+LOADED_EARLY = ("rashomon.audits.kept_findings", "torch._dynamo")
+
 
 @takes
 def command(
@@ -77,6 +80,10 @@ def command(
         raise UserError(f"--instances must be at least 1, not {instances}.")
     if explanations is not None:
         check_file(explanations, "--explanations")
+    if store.backend == "processes" and "--model" not in typed(model):  # there will be trainings to share out
+        from rashomon.runs.executor import start_workers
+
+        start_workers(store.workers, LOADED_EARLY)
     from rashomon.audits import AuditSettings, cautions_in, run_audit
     from rashomon.audits.auditing import check_names
     from rashomon.experiments.abilities import able_model

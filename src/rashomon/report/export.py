@@ -63,7 +63,9 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()  # half a surrogate pair cannot be written
+        return (
+            value if value.isascii() else value.encode("utf-8", "replace").decode()
+        )  # half a surrogate pair cannot be written
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):
@@ -92,11 +94,28 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "verdict": finding.verdict,
         "judgements": plain(finding.judgements),
         "configuration": plain(finding.configuration),
-        "tables": {name: plain(tidy(frame).to_dict("records")) for name, frame in finding.tables.items()},
+        "tables": {name: _records(tidy(frame)) for name, frame in finding.tables.items()},
         "figures": [_figure(figure) for figure in finding.figures],
         "warnings": list(finding.warnings),
         "cautions": plain(finding.cautions),
     }
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a table; its columns are made plain as a whole, because most hold numbers of one kind."""
+    columns = [_plain_column(frame.iloc[:, place]) for place in range(frame.shape[1])]
+    names = [str(name) for name in frame.columns]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _plain_column(values: pd.Series) -> list[Any]:
+    kind = values.dtype.kind if isinstance(values.dtype, np.dtype) else "other"  # some of pandas' own have gaps
+    if kind in "iub":
+        return values.tolist()
+    if kind == "f":
+        finite = np.isfinite(values.to_numpy()).tolist()
+        return [value if real else None for value, real in zip(values.tolist(), finite, strict=True)]
+    return [plain(value) for value in values.tolist()]
 
 
 def _figure(figure: Figure) -> dict[str, Any]:

@@ -10,9 +10,11 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, Literal, TypeVar, get_args
 
 import joblib
@@ -48,6 +50,8 @@ def run_tasks(
         workers = min(workers or joblib.cpu_count(), len(tasks))
         here = workers == 1
     outcomes = _in_this_process(tasks) if here else _in_workers(tasks, workers, backend)
+    if _starting is not None:
+        _starting.join()
     results: dict[int, T] = {}
     with closing(outcomes):  # on an error or Ctrl-C here, joblib stops its workers when the generator closes
         for index, result in outcomes:
@@ -55,6 +59,26 @@ def run_tasks(
             if on_done is not None:
                 on_done(index)
     return [results[index] for index in range(len(tasks))]
+
+
+def start_workers(workers: int | None, modules: Sequence[str]) -> None:
+    """Let processes load what they will need while this one still loads its own; the next tasks find them ready."""
+    global _starting
+    count = workers or joblib.cpu_count()
+    if count < 2 or _starting is not None or _inside_task.get():
+        return
+    loads = [partial(_load, tuple(modules))] * count
+    # Whatever is wrong with a module or a worker, the tasks themselves will say.
+    _starting = threading.Thread(target=lambda: list(_in_workers(loads, count, "processes")), daemon=True)
+    _starting.start()
+
+
+def _load(modules: Sequence[str]) -> None:
+    for module in modules:
+        importlib.import_module(module)
+
+
+_starting: threading.Thread | None = None
 
 
 def end_workers() -> None:

@@ -98,7 +98,14 @@ def write_json(path: Path, data: Any, *, compact: bool = False) -> None:
 
     ``compact`` is for tables of many rows, which Python otherwise takes seconds to put on lines of their own.
     """
-    text = json.dumps(finite(data), indent=None if compact else 1, ensure_ascii=False, allow_nan=False)
+    indent = None if compact else 1
+    try:
+        text = json.dumps(data, indent=indent, ensure_ascii=False, allow_nan=False)
+    except (
+        TypeError,
+        ValueError,
+    ):  # most data have no such numbers, and looking at each takes as long as writing
+        text = json.dumps(finite(data), indent=indent, ensure_ascii=False, allow_nan=False)
     write_bytes(path, text.encode() + b"\n")
 
 
