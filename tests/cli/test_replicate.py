@@ -118,6 +118,13 @@ def test_killed_and_resumed_gives_the_same_page(
     assert "| necessity on sst, bilstm | 3 | all |" in text
     assert re.search(r"\| sst \| bilstm \| uniform \| f1 \| \.822 \| \d\.\d{3} \[.*\] \| −?\.\d{3} \|", text)
     assert "disagreement problem" not in text  # of that paper nothing was run
+    for _ in range(2):  # a store that knows nothing of it keeps what the document tells, and marks it once
+        rashomon("replicate", "--write", "done.md", "--store", "three", "--data-dir", data)
+        kept = Path("done.md").read_text(encoding="utf-8")
+        assert f"| C7 | {_says('C7', said.out)} | {outcomes['C7']} |" in kept
+        assert re.search(r"\| C7 \|.*\| from an earlier store: (?!from)", kept)
+        assert kept.count("From an earlier store.") == 1
+        assert "| necessity on sst, bilstm | 3 | all |" in kept
 
 
 def _says(claim: str, document: str) -> str:

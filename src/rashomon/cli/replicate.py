@@ -64,7 +64,10 @@ def command(
     ),
     write: Annotated[
         Path | None,
-        typer.Option(help="Write what the store holds of all papers to this Markdown file; nothing is run."),
+        typer.Option(
+            help="Write what the store holds of all papers to this Markdown file; nothing is run. "
+            "What the file tells of papers that this store has nothing of stays in it."
+        ),
     ] = None,
     *,
     store: StoreOptions,
@@ -138,9 +141,9 @@ def _write_document(
 
     if paper is not None:
         raise UserError("--write is of all papers: leave the paper out.")
-    text = replication_document(
-        store.runs(), choice, store.data_dir, f"rashomon replicate --write {file.name}"
-    )
+    earlier = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
+    command = f"rashomon replicate --write {file.name}"
+    text = replication_document(store.runs(), choice, store.data_dir, command, earlier)
     with written_or_told(f"Cannot write {file}"):
         write_bytes(file, text.encode())
     printer.plain(f"The document is in {file.resolve()}")

@@ -109,7 +109,9 @@ def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _plain_column(values: pd.Series) -> list[Any]:
-    kind = values.dtype.kind if isinstance(values.dtype, np.dtype) else "other"  # some of pandas' own have gaps
+    kind = (
+        values.dtype.kind if isinstance(values.dtype, np.dtype) else "other"
+    )  # some of pandas' own have gaps
     if kind in "iub":
         return values.tolist()
     if kind == "f":
