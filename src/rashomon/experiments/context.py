@@ -255,8 +255,13 @@ def _identity(model: Model) -> tuple[str, tuple[str, ...]]:
 
 
 def is_small(model: Model) -> bool:
-    """Whether one core is enough for it: the matrices of a small network leave the others idle."""
-    return model.device.type == "cpu" and sum(p.numel() for p in model.parameters()) < SMALL
+    """Whether one core is enough for it: the matrices of a small network leave the others idle.
+
+    Word vectors do not count, however many: of those a text reads a few rows.
+    """
+    words = model.word_vectors()
+    looked_up = 0 if words is None else words.numel()
+    return model.device.type == "cpu" and sum(p.numel() for p in model.parameters()) - looked_up < SMALL
 
 
 def _make_in_store(store: Store, specification: object, kind: str, make: Callable[[Path], None]) -> None:
