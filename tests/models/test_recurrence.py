@@ -10,7 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from rashomon.models import recurrence
+from rashomon.models.encoders import Encoder, RecurrentLayer
 from rashomon.models.recurrence import Lines, Tabled, along, entering, from_table, recurring, suits
+from rashomon.models.sequences import Layout
 
 ROWS, TOKENS, WIDE, SIZE = 5, 7, 6, 4
 LENGTHS = torch.tensor([7, 3, 1, 5, 7])
@@ -142,3 +144,16 @@ def test_only_what_is_explained_on_a_processor_suits() -> None:
     assert not suits(rnn.train())
     assert not suits(nn.LSTM(2, 2).eval().half())
     assert not suits(nn.GRU(2, 2).eval())
+
+
+def test_an_encoder_with_a_way_of_its_own_is_not_led_around_it() -> None:
+    class Louder(Encoder):
+        def forward(self, x: Tensor | Lines | Tabled, layout: Layout) -> tuple[Tensor, None]:
+            assert isinstance(x, Tensor)
+            return 2 * self.layers[0](x, layout), None
+
+    layers: list[nn.Module] = [RecurrentLayer(nn.LSTM, WIDE, SIZE)]
+    with torch.no_grad():
+        assert Encoder(layers, 2 * SIZE).eval().enters
+        assert not Louder(layers, 2 * SIZE).eval().enters
+        assert not Encoder([], WIDE).eval().enters

@@ -46,6 +46,8 @@ class Encoder(nn.Module):
     @property
     def enters(self) -> bool:
         """Whether it begins with an affine map of each token alone, which ``entered`` tells, and goes on from there."""
+        if type(self).forward is not Encoder.forward or not len(self.layers):
+            return False  # somebody else's way through the layers
         first = self.layers[0]
         return isinstance(first, RecurrentLayer) and suits(first.ahead)
 

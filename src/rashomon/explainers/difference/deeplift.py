@@ -177,8 +177,11 @@ def _stand_ins(job: Job) -> list[Reference]:
 def _repeat_warning(one: Floats, other: Floats, count: int) -> tuple[str, ...]:
     """Where two halves of the references name other tokens first; that lesser ones change their order does no harm."""
     tops = [set(np.argsort(-np.abs(half), kind="stable")[:TOP].tolist()) for half in (one, other)]
-    replaced, agreement = len(tops[0] - tops[1]), kendalltau(one, other).statistic
-    if replaced < REPLACED or not agreement < LEAST_AGREEMENT:  # undefined where nothing can be ranked
+    replaced = len(tops[0] - tops[1])
+    if replaced < REPLACED:
+        return ()
+    agreement = kendalltau(one, other).statistic
+    if not agreement < LEAST_AGREEMENT:  # undefined where nothing can be ranked
         return ()
     return (
         f"the halves of its {count} references share {TOP - replaced} of their top {TOP} tokens (Kendall tau "
