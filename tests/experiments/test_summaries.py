@@ -9,6 +9,7 @@ from statsmodels.stats.multitest import multipletests
 from rashomon.errors import UserError
 from rashomon.experiments.summaries import (
     against_floor,
+    beyond_others,
     check_measures,
     headline,
     ranked_rows,
@@ -94,6 +95,34 @@ def test_pairs_are_made_by_text_and_not_by_place() -> None:
     late = table[~((table["method"] == "random") & (table["example"] == "e0"))]
     row = against_floor(late).set_index("method").loc["a"]
     assert row["p_against_random"] == pytest.approx(1 / 16)  # four pairs, all won
+
+
+def test_methods_are_compared_with_the_best_other_on_the_same_texts() -> None:
+    """Single intervals overlap because texts differ; on the same texts one method is always a little ahead."""
+    rng = np.random.default_rng(3)
+    hard = rng.normal(scale=5, size=60)
+    ahead, behind = hard + 0.2 + 0.01 * rng.normal(size=60), hard
+    far = hard - 3 + rng.normal(size=60)
+    table = _table(
+        {
+            ("behind", 0): behind.tolist(),
+            ("ahead", 0): ahead.tolist(),
+            ("far", 0): far.tolist(),
+            ("random", 0): (hard + 99).tolist(),
+        }
+    )
+    found = beyond_others(table).set_index("method")
+    assert found["than"].to_dict() == {"ahead": "behind", "behind": "ahead", "far": "ahead"}  # no control
+    assert found.loc["ahead", "difference"] == pytest.approx(np.mean(ahead - behind))
+    assert 0 < found.loc["ahead", "low"] < found.loc["ahead", "high"]
+    assert found.loc["behind", "high"] < 0
+    expected = [
+        stats.wilcoxon(one, other).pvalue for one, other in ((ahead, behind), (behind, ahead), (far, ahead))
+    ]
+    assert found.loc[["ahead", "behind", "far"], "p"].tolist() == pytest.approx(expected)
+    lower = beyond_others(table, lower_is_better=("m",)).set_index("method")
+    assert lower["than"].to_dict() == {"far": "behind", "behind": "far", "ahead": "far"}
+    assert beyond_others(_table({("a", 0): [1.0, 2.0], ("random", 0): [0.0, 1.0]})).empty
 
 
 def test_equal_to_random_does_not_beat_it_and_without_random_there_is_no_test() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -211,10 +211,11 @@ def test_each_mean_is_held_against_its_own_figures(run: str, outcome: str) -> No
     assert ("only 1 of the 4 figures of the mean of x were run" in decision.why) == (run == "a")
 
 
-def test_a_study_that_compared_the_two_itself_is_believed() -> None:
+@pytest.mark.parametrize("kind", ["difference", "order"])
+def test_a_study_that_compared_the_two_itself_is_believed(kind: Literal["difference", "order"]) -> None:
     """What two figures share cancels in their difference, which their own intervals cannot know."""
-    apart = term("a", less={"name": ("b",)})
-    rule = Rule("difference", ((apart,),), Bounds(above=0.0), paired=Term("1", {"figure": ("gain",)}))
+    apart = ((term("a", less={"name": ("b",)}),),) if kind == "difference" else ((term("a"),), (term("b"),))
+    rule = Rule(kind, apart, Bounds(above=0.0), paired=Term("1", {"figure": ("gain",)}))
     two = ours({"a": (0.8, 0.2), "b": (0.7, 0.2)})
     gain = ours({"a": (0.1, 0.02)}).assign(figure="gain")
     assert decide(claim(rule), two).outcome == "cannot tell"

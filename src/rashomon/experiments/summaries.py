@@ -118,6 +118,35 @@ def against_floor(
     return summary.assign(test=tests, p_against_random=p_values, p_holm=holm_bonferroni(p_values).p)
 
 
+def beyond_others(
+    instances: pd.DataFrame,
+    controls: Collection[str] = (FLOOR,),
+    lower_is_better: Collection[str] = (),
+    by: Sequence[str] = ("measure",),
+) -> pd.DataFrame:
+    """Every method less the best of the others, text by text: by how much the best leads, and the others trail.
+
+    What all methods find hard in a text cancels, so that a difference shows where single intervals overlap. Two-sided
+    tests as in `against_floor`, Holm-adjusted over the whole table. The best of the others is the one with the best
+    mean on these texts.
+    """
+    rows: list[Row] = []
+    for names, group in instances[~instances["method"].isin(controls)].groupby(list(by), sort=False):
+        context = dict(zip(by, names, strict=True))
+        table = group.pivot(index=["seed", "example"], columns="method", values="value")
+        sign = -1 if context["measure"] in lower_is_better else 1
+        order = (sign * table.mean()).dropna().sort_values(ascending=False, kind="stable").index
+        for method in order if len(order) > 1 else ():
+            rival = order[1] if method == order[0] else order[0]
+            difference = (table[method] - table[rival]).dropna().rename("value")
+            found = summary_of(difference.reset_index(), "value")
+            tested = _paired_test(difference, "two-sided")
+            named = context | {"method": method, "than": rival, "difference": found.pop("mean")}
+            rows.append(named | found | {"test": tested.test, "p": tested.p})
+    compared = pd.DataFrame(rows)
+    return compared if compared.empty else compared.assign(p_holm=holm_bonferroni(compared["p"].to_numpy()).p)
+
+
 def _paired_test(difference: pd.Series[float], side: Alternative) -> Comparison:
     """``difference`` by seed and text."""
     groups = [group for _, group in difference.groupby(level="seed")]

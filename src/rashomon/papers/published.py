@@ -147,7 +147,8 @@ class Rule:
     statistic: Statistic = "kendall"
     against: str = ""  # of a correlation: the key that is the other variable
     at: Keys = field(default_factory=dict)  # its numbers, where it is a name
-    # of a difference: the figure in which a study has it itself, on the same texts and seeds; read where there is one
+    # of a difference or an order: the figure in which a study has it itself, on the same texts and seeds; read where
+    # there is one, within the bounds
     paired: Term | None = None
 
 

@@ -60,6 +60,8 @@ def _missing(key: Any) -> bool:
 
 def quantities_of(rule: Rule, rows: Sequence[Quantity]) -> list[tuple[Quantity, Bounds]]:
     """What the rule looks at, each with its bounds."""
+    if rule.paired is not None and (own := _selected(rule.paired, rows)):
+        return [(one, rule.bounds) for one in own]
     if rule.kind == "order":
         return _ordered(rule, rows)
     term = rule.chain[0][0]
@@ -67,8 +69,6 @@ def quantities_of(rule: Rule, rows: Sequence[Quantity]) -> list[tuple[Quantity, 
         groups = _grouped(_selected(term, rows), rule.by)
         found = [_correlation(rule, keys, group) for keys, group in groups]
         return [(one, rule.bounds) for one in found if one is not None]
-    if rule.paired is not None and (own := _selected(rule.paired, rows)):
-        return [(one, rule.bounds) for one in own]
     found_rows = _pooled(term, rows, rule.by) if rule.pooled else _figures_of(term, rows)
     return [(one, rule.bounds) for one in found_rows]
 

@@ -46,8 +46,8 @@ def _rule(raw: Raw, tables: Tables, where: str) -> Rule:
     if raw["kind"] == "correlation" and not against:
         raise UserError(f"{where} is a correlation and does not say against what.")
     paired = raw.get("paired")
-    if paired is not None and raw["kind"] != "difference":
-        raise UserError(f"{where} reads a paired difference, so it must be a difference.")
+    if paired is not None and raw["kind"] not in ("difference", "order"):
+        raise UserError(f"{where} reads a paired difference, so it must be a difference or an order.")
     return Rule(
         kind=raw["kind"],
         chain=chain,
@@ -67,7 +67,7 @@ def _bounds(raw: Raw, where: str) -> Bounds:
         check_known("sign", raw.get("is", ""), SIGNS, where)
         return SIGNS[raw["is"]]
     bounds = Bounds(**{name: raw[name] for name in BOUNDS if name in raw})
-    if raw["kind"] != "order" and bounds == Bounds():
+    if (raw["kind"] != "order" or "paired" in raw) and bounds == Bounds():
         raise UserError(f"{where} has no bound (above, below, at_least, at_most).")
     return bounds
 

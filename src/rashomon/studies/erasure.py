@@ -27,7 +27,7 @@ from rashomon.experiments.familiarity import familiarity_table, unfamiliarity
 from rashomon.experiments.figures import Gauge, Plot, Series
 from rashomon.experiments.further_methods import check_tokens, strangers
 from rashomon.experiments.judging import LEVEL, Rating, Ruling, against_chance, gauge
-from rashomon.experiments.summaries import FLOOR, Row, against_floor, ranked_rows
+from rashomon.experiments.summaries import FLOOR, Row, against_floor, beyond_others, ranked_rows
 from rashomon.experiments.testimony import Ask, Testimony, background, cautions_about, hear, notes_of
 from rashomon.explainers import Explanations
 from rashomon.explainers.perturbed_rows import Perturbation
@@ -40,6 +40,7 @@ from rashomon.wording import capitalised, percent, with_interval
 FLOORS = (FLOOR, "trivial")
 # A difference in probability that is worth a word, to a random order as to the best method.
 NOTICEABLE = 0.05
+APART, LOWER_IS_BETTER = ("perturbation", "measure"), ("sufficiency",)
 NO_PROBABILITY = "The model gives a number (it has a regression head), and erasure compares probabilities."
 WHERE = "{where}"  # in the words of a ruling: under which operators it holds
 _WORTH: dict[Rating, int] = {"good": 2, "mixed": 1, "poor": 0}
@@ -79,12 +80,15 @@ class Erasure(ExplanationStudy):
             pd.concat(parts, ignore_index=True)
             for parts in zip(*(self._erased(context, testimony) for testimony in heard), strict=True)
         )
-        summary = self._summary(instances)
+        means = _means(instances)
+        summary = against_floor(means, FLOORS, lower_is_better=LOWER_IS_BETTER, by=APART)
+        beyond = beyond_others(means, FLOORS, lower_is_better=LOWER_IS_BETTER, by=APART)
+        comparison = {"comparison": beyond} if len(beyond) else {}
         familiarity = {"familiarity": familiarity_table(strange)} if len(strange) else {}
         unknown = () if familiarity else ("There are no training texts to set the erased texts beside.",)
         return self.finding(
             " ".join([_verdict(summary), *(_strangeness(table) for table in familiarity.values())]),
-            {"summary": summary, **familiarity, "instances": instances},
+            {"summary": summary, **comparison, **familiarity, "instances": instances},
             figures=tuple(
                 _curve(group, str(measure), str(how))
                 for measure in ("comprehensiveness", "sufficiency")
@@ -131,13 +135,11 @@ class Erasure(ExplanationStudy):
         write_parquet(folder / COSTS, erase(*asked))
         write_parquet(folder / STRANGE, unfamiliarity(*asked))
 
-    def _summary(self, instances: pd.DataFrame) -> pd.DataFrame:
-        """AOPC, the mean over thresholds, per operator, measure and method."""
-        by = ["perturbation", "measure"]
-        means = (
-            instances.groupby([*by, "method", "seed", "example"], sort=False)["value"].mean().reset_index()
-        )
-        return against_floor(means, FLOORS, lower_is_better=("sufficiency",), by=by)
+
+def _means(instances: pd.DataFrame) -> pd.DataFrame:
+    """AOPC, the mean over thresholds, per operator, measure, method and text."""
+    keys = [*APART, "method", "seed", "example"]
+    return instances.groupby(keys, sort=False)["value"].mean().reset_index()
 
 
 def _of_another(explanations: Explanations, model: Model, allowed: bool) -> tuple[str, ...]:
