@@ -144,6 +144,8 @@ def test_only_what_is_explained_on_a_processor_suits() -> None:
     assert not suits(rnn.train())
     assert not suits(nn.LSTM(2, 2).eval().half())
     assert not suits(nn.GRU(2, 2).eval())
+    for other in ({"bias": False}, {"num_layers": 2}, {"bidirectional": True}, {"proj_size": 1}):
+        assert not suits(nn.LSTM(2, 2, batch_first=True, **other).eval().requires_grad_(False))
 
 
 def test_an_encoder_with_a_way_of_its_own_is_not_led_around_it() -> None:

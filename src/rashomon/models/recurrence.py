@@ -62,9 +62,8 @@ class Tabled:
 
 def entering(ahead: nn.LSTM, back: nn.LSTM, embeddings: Tensor) -> Tensor:
     """What embeddings ``[..., D]`` add to the gates of both directions, ``[..., 8H]``."""
-    ways = [
-        rnn.all_weights[0] for rnn in (ahead, back)
-    ]  # to the gates from inputs and outputs, and both biases
+    # to the gates from inputs and from outputs, and both biases
+    ways = [rnn.all_weights[0] for rnn in (ahead, back)]
     weights = torch.cat([way[0] for way in ways])
     biases = torch.cat([way[2] + way[3] for way in ways])
     scale = _doubled(weights)
@@ -84,8 +83,10 @@ def _doubled(weights: Tensor) -> Tensor:
 
 
 def suits(rnn: nn.Module) -> bool:
-    """Whether this is the way to run it: an LSTM on a processor, in single or double precision, none of it learning."""
+    """Whether this is the way to run it: a plain LSTM on a processor, in single or double precision, not learning."""
     if not isinstance(rnn, nn.LSTM) or rnn.training:
+        return False
+    if not rnn.bias or rnn.num_layers > 1 or rnn.bidirectional or rnn.proj_size:
         return False
     weight = rnn.all_weights[0][1]
     known = weight.device.type == "cpu" and weight.dtype in (torch.float32, torch.float64)
@@ -174,10 +175,8 @@ _SPARE = _Spare()
 
 
 def _borrowed(count: int, dtype: torch.dtype) -> NDArray[Any]:
-    spare, _SPARE.buffer = (
-        _SPARE.buffer,
-        None,
-    )  # a second run before the first is gone back through gets its own
+    # A second run before the first is gone back through gets its own.
+    spare, _SPARE.buffer = _SPARE.buffer, None
     kind = np.dtype(str(dtype).removeprefix("torch."))
     if spare is None or spare.dtype != kind or len(spare) < count:
         spare = np.empty(count, dtype=kind)
