@@ -12,12 +12,14 @@ import pytest
 
 import rashomon as ra
 from rashomon.data import Columns, Dataset
+from rashomon.data.vocabulary import Vocabulary
 from rashomon.errors import UserError
 from rashomon.experiments import explanation_runs
-from rashomon.experiments.context import Context
+from rashomon.experiments.context import Context, is_small
 from rashomon.experiments.subject import GIVEN, DatasetSpec, Subject
 from rashomon.explainers import make_explainer
 from rashomon.models.build import load_model
+from rashomon.models.classifier import AttentionClassifier
 from rashomon.models.model_spec import ModelSpec
 from rashomon.runs.files import read_json
 from rashomon.runs.store import Store
@@ -229,3 +231,11 @@ def test_a_run_can_be_read_without_us(context: Context) -> None:
     history = json.loads((folder / "history.json").read_text())
     assert len(history["records"]) == QUICK.epochs
     assert history["scores"]["test"]["accuracy"] > 0.8
+
+
+def test_a_large_vocabulary_makes_no_large_model() -> None:
+    words = Vocabulary.from_json(["<pad>", "<unk>", *(f"w{number}" for number in range(20_000))])
+    wide = ModelSpec(name="bilstm", hidden=8, embedding_dim=300)
+    assert is_small(AttentionClassifier(wide, words, ("no", "yes"), False, 0))
+    deep = replace(wide, hidden=700)
+    assert not is_small(AttentionClassifier(deep, words, ("no", "yes"), False, 0))

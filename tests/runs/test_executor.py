@@ -16,7 +16,8 @@ from torch import nn
 
 from rashomon.errors import UserError
 from rashomon.progress import progress, show_progress
-from rashomon.runs.executor import _perform_in_worker, one_thread, run_tasks
+from rashomon.runs import executor
+from rashomon.runs.executor import _perform_in_worker, one_thread, run_tasks, start_workers
 
 
 def train(seed: int) -> bytes:
@@ -216,3 +217,25 @@ def test_interrupt_stops_the_workers(tmp_path: Path) -> None:
     while any(map(alive, workers)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(map(alive, workers))
+
+
+def knows(module: str) -> bool:
+    return module in sys.modules
+
+
+@pytest.mark.parametrize(("module", "there"), [("this", True), ("no_such_module", False)])
+def test_workers_that_were_started_early_have_loaded_and_serve_the_next_tasks(
+    module: str, there: bool, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    executor.end_workers()
+    monkeypatch.setattr(executor, "_starting", None)
+    start_workers(2, [module])
+    assert run_tasks([partial(knows, module)] * 2, workers=2) == [there, there]
+    assert "Traceback" not in capfd.readouterr().err  # what cannot be loaded is the business of the tasks
+    executor.end_workers()
+
+
+def test_one_worker_is_not_started_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(executor, "_starting", None)
+    start_workers(1, ["this"])
+    assert executor._starting is None

@@ -12,7 +12,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import partial
 from typing import Any, Literal, TypeVar, get_args
@@ -67,10 +67,13 @@ def start_workers(workers: int | None, modules: Sequence[str]) -> None:
     count = workers or joblib.cpu_count()
     if count < 2 or _starting is not None or _inside_task.get():
         return
-    loads = [partial(_load, tuple(modules))] * count
-    # Whatever is wrong with a module or a worker, the tasks themselves will say.
-    _starting = threading.Thread(target=lambda: list(_in_workers(loads, count, "processes")), daemon=True)
+    _starting = threading.Thread(target=_start, args=(count, tuple(modules)), daemon=True)
     _starting.start()
+
+
+def _start(count: int, modules: Sequence[str]) -> None:
+    with suppress(Exception):  # whatever is wrong with a module or a worker, the tasks themselves will say
+        list(_in_workers([partial(_load, modules)] * count, count, "processes"))
 
 
 def _load(modules: Sequence[str]) -> None:
