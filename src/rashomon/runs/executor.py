@@ -11,6 +11,7 @@ import importlib
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
@@ -86,6 +87,8 @@ _starting: threading.Thread | None = None
 
 def end_workers() -> None:
     """Processes that wait for more work are ended at once: asked politely, they take seconds to leave."""
+    # Ended while they still load, they hold a folder that joblib then cannot delete; its tracker does so later.
+    warnings.filterwarnings("ignore", "Failed to delete temporary folder")
     loky = sys.modules.get("joblib.externals.loky.reusable_executor")
     executor = getattr(loky, "_executor", None)
     if executor is not None:
