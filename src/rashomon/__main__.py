@@ -7,12 +7,15 @@ import signal
 import sys
 from types import FrameType
 
+from rashomon.lazy import load_quickly
+
 INTERRUPTED = 130
 
 
 def main() -> None:
     """Import the command line and run it; Ctrl-C while it is still being imported ends without a traceback."""
     signal.signal(signal.SIGINT, _stop)
+    load_quickly()
     from rashomon.cli.main import main as run
 
     signal.signal(signal.SIGINT, signal.default_int_handler)

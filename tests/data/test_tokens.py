@@ -36,6 +36,12 @@ def test_words_stand_where_they_say_and_leave_only_white_space(text: str) -> Non
     assert all(not gap.strip() for gap in gaps)
 
 
+@given(st.text(st.characters(max_codepoint=127), max_size=60))
+def test_a_plain_text_has_the_same_words_whatever_stands_beside_it(text: str) -> None:
+    """ASCII has a pattern of its own; a word of another script behind the text brings in the other one."""
+    assert [*tokenise(text), "é"] == [*tokenise(f"{text}\né")[:-1], "é"]
+
+
 @given(st.lists(st.text(alphabet="ab.'", min_size=1, max_size=4), min_size=1, max_size=8))
 def test_given_tokens_are_placed_exactly(tokens: list[str]) -> None:
     text = " ".join(tokens)

@@ -28,8 +28,8 @@ from rashomon.errors import UserError
 if TYPE_CHECKING:
     from rashomon.studies import Finding
 
-# What workers need, and what torch loads when it first makes an optimizer.
-LOADED_EARLY = ("rashomon.audits.kept_findings", "torch._dynamo")
+# What workers need: the studies, what torch loads when it first makes an optimizer, what scores and tests come from.
+LOADED_EARLY = ("rashomon.audits.kept_findings", "torch._dynamo", "sklearn.metrics", "scipy.stats")
 
 
 @takes
@@ -80,7 +80,8 @@ def command(
         raise UserError(f"--instances must be at least 1, not {instances}.")
     if explanations is not None:
         check_file(explanations, "--explanations")
-    if store.backend == "processes" and "--model" not in typed(model):  # there will be trainings to share out
+    will_train = "--model" not in typed(model) and not _has_found(store)
+    if store.backend == "processes" and will_train:
         from rashomon.runs.executor import start_workers
 
         start_workers(store.workers, LOADED_EARLY)
@@ -129,6 +130,11 @@ def command(
             "warnings": warnings,
         }
     )
+
+
+def _has_found(store: StoreOptions) -> bool:
+    """Whether some audit has left its findings: this one will most likely read them, and train nothing."""
+    return any((store.runs().root / "findings").glob("*"))
 
 
 def _say_how_good(findings: Sequence[Finding], printer: Printer) -> None:

@@ -18,7 +18,16 @@ from rashomon.errors import UserError
 # Accents written as characters of their own, and the vowel signs of many scripts, are no letters to `re`.
 _MARKS = "".join(char for char in map(chr, range(0x300, 0x10000)) if unicodedata.category(char)[0] == "M")
 _LETTER = rf"[\w{_MARKS}]"
-_TOKEN = re.compile(rf"\d+(?:[.,]\d+)+|{_LETTER}+(?:['’\-]{_LETTER}+)*|[^\w\s]")
+
+
+def _token(letter: str) -> re.Pattern[str]:
+    return re.compile(rf"\d+(?:[.,]\d+)+|{letter}+(?:['’\-]{letter}+)*|[^\w\s]")
+
+
+_TOKEN, _ASCII_TOKEN = (
+    _token(_LETTER),
+    _token(r"\w"),
+)  # the long class of letters is slow, and ASCII has no marks
 
 
 @dataclass(slots=True)  # not frozen: long texts have millions, and freezing triples their cost
@@ -48,9 +57,10 @@ def words_of(example: Example, segment: int) -> list[Word]:
 
 def tokenise(text: str) -> list[Word]:
     """Words with inner apostrophes and hyphens, numbers, and single punctuation marks."""
+    pattern = _ASCII_TOKEN if text.isascii() else _TOKEN
     return [
         Word(match.group(), match.start(), match.end(), index)
-        for index, match in enumerate(_TOKEN.finditer(text))
+        for index, match in enumerate(pattern.finditer(text))
     ]
 
 

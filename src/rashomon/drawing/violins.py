@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
-from scipy.stats import gaussian_kde
 
 from rashomon.drawing.scales import Scale, finite
 from rashomon.drawing.svg import NARROW, WIDE, Chart, Table, line, short, svg, swatch_box, text, x_axis
@@ -132,10 +131,9 @@ def density(values: NDArray[np.float64], points: int = 81) -> tuple[NDArray[np.f
     if len(values) < _KDE_FROM or np.ptp(values) <= 1e-9 * max(1.0, float(np.abs(values).max())):
         return nothing, nothing
     places = np.linspace(values.min(), values.max(), points)
-    try:
-        height = gaussian_kde(values)(places)
-    except (np.linalg.LinAlgError, ValueError):
-        return nothing, nothing
+    # A Gaussian on every value, as wide as Scott's rule has it; SciPy's own takes a second to load.
+    width = values.std(ddof=1) * len(values) ** -0.2
+    height = np.exp(-(((places[:, None] - values) / width) ** 2) / 2).mean(1)
     peak = height.max()
     return (places, height / peak) if np.isfinite(peak) and peak > 0 else (nothing, nothing)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+import scipy  # its parts load when they are first used
 
 from rashomon.experiments.lessons import HUMAN, NONE
 from rashomon.experiments.summaries import Row, share_of, summary_row
@@ -215,7 +215,7 @@ def _taus(first: pd.DataFrame, second: pd.DataFrame) -> Row:
 
 
 def _tau(one: pd.Series[float], other: pd.Series[float]) -> float:
-    return float(stats.kendalltau(one, other).statistic) if len(one) > 1 else float("nan")
+    return float(scipy.stats.kendalltau(one, other).statistic) if len(one) > 1 else float("nan")
 
 
 def _called(keys: Mapping[str, Any]) -> str:
@@ -249,7 +249,7 @@ def _pearson(x: np.ndarray, y: np.ndarray) -> Row:
             "correlation_high": np.nan,
             "p": np.nan,
         }
-    found = stats.pearsonr(x, y)
+    found = scipy.stats.pearsonr(x, y)
     low, high = found.confidence_interval(CONFIDENCE)
     ends = {"correlation_low": float(low), "correlation_high": float(high)}
     return {"n": len(x), "correlation": float(found.statistic), **ends, "p": float(found.pvalue)}

@@ -10,7 +10,6 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn import metrics
 
 from rashomon.errors import UserError
 from rashomon.measures.base import Floats, Ints
@@ -37,6 +36,8 @@ def f1(probabilities: ArrayLike, labels: ArrayLike) -> float:
     A class that is neither a label nor predicted has no F1: it is left out of the mean, and for two
     classes the score is NaN.
     """
+    from sklearn import metrics  # slow to load, and not everyone scores
+
     p, y = _checked(probabilities, labels)
     if not y.size:
         return math.nan
@@ -50,6 +51,8 @@ def roc_auc(probabilities: ArrayLike, labels: ArrayLike) -> float:
 
     Classes without an instance, or with nothing but instances, have no curve and are left out.
     """
+    from sklearn import metrics
+
     p, y = _checked(probabilities, labels)
     if not np.isfinite(p).all():
         return math.nan

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy  # its parts load when they are first used
 from numpy.typing import ArrayLike
-from scipy.spatial.distance import cdist
 
 from rashomon.errors import UserError
 from rashomon.measures.base import Floats
@@ -25,7 +25,7 @@ def nearest_distance(points: ArrayLike, block: int = BLOCK) -> Floats:
         rows = slice(first, first + block)
         for second in range(first, len(x), block):
             columns = slice(second, second + block)
-            distances = cdist(x[rows], x[columns])
+            distances = scipy.spatial.distance.cdist(x[rows], x[columns])
             if first == second:
                 np.fill_diagonal(distances, np.inf)
             nearest[rows] = np.minimum(nearest[rows], distances.min(1, initial=np.inf))

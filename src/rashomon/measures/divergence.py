@@ -14,9 +14,9 @@ from itertools import combinations
 from typing import Any, TypeVar
 
 import numpy as np
+import scipy  # its parts load when they are first used
 import torch
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from rashomon.errors import UserError
 from rashomon.measures.base import Bools, Floats, Ragged, check_same_rows, measure
@@ -162,7 +162,7 @@ def _matching(cost: Array) -> Floats:
         return np.ones(values.shape)
     chosen = np.zeros((values.size // heads**2, heads, heads))
     for one, choice in zip(values.reshape(-1, heads, heads), chosen, strict=True):
-        choice[linear_sum_assignment(one)] = 1.0 / heads
+        choice[scipy.optimize.linear_sum_assignment(one)] = 1.0 / heads
     return chosen.reshape(values.shape)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy  # its parts load when they are first used
 from numpy.typing import ArrayLike
-from scipy.spatial.distance import cdist
 
 from rashomon.errors import UserError
 from rashomon.measures.base import Bools, Floats
@@ -18,7 +18,9 @@ def distance_to_nearest(points: ArrayLike, known: ArrayLike, block: int = BLOCK)
     x, y = (np.asarray(values, dtype=np.float64) for values in (points, known))
     if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1] or not len(y):
         raise UserError("Distances to the nearest need points [N, D] and at least one known point [M, D].")
-    parts = [cdist(x[start : start + block], y).min(1) for start in range(0, len(x), block)]
+    parts = [
+        scipy.spatial.distance.cdist(x[start : start + block], y).min(1) for start in range(0, len(x), block)
+    ]
     return np.concatenate(parts) if parts else np.empty(0)
 
 

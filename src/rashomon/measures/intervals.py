@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+import scipy  # its parts load when they are first used
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
-from scipy.stats import binomtest
 
 from rashomon.errors import UserError
 from rashomon.measures.base import Floats, Ints
@@ -163,7 +163,7 @@ def summarise_share(hits: ArrayLike) -> Summary:
     known, plain = values[np.isfinite(values)], summarise(values)
     if not known.size:
         return plain
-    found = binomtest(int(known.sum()), known.size).proportion_ci(CONFIDENCE, method="wilson")
+    found = scipy.stats.binomtest(int(known.sum()), known.size).proportion_ci(CONFIDENCE, method="wilson")
     return replace(plain, low=float(found.low), high=float(found.high), kind="95 %")
 
 

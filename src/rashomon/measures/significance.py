@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 import numpy as np
+import scipy  # its parts load when they are first used
 from numpy.typing import ArrayLike
-from scipy import stats
 from scipy.special import stdtr
 
 from rashomon.errors import UserError
@@ -73,7 +73,7 @@ def permutation_test(
     if n < 2:
         nothing = float(difference.mean()) if n else math.nan
         return Comparison("permutation", alternative, n, undefined, nothing, math.nan, math.nan)
-    result = stats.permutation_test(
+    result = scipy.stats.permutation_test(
         (difference,),  # one sample: SciPy flips the signs of the differences
         np.mean,
         permutation_type="samples",
@@ -100,7 +100,7 @@ def wilcoxon_test(first: ArrayLike, second: ArrayLike, alternative: Alternative 
     if n <= _FEW and (len(kept) < n or len(np.unique(np.abs(kept))) < n):
         statistic, p = _exact_signed_rank(kept, alternative)
     else:
-        result = stats.wilcoxon(difference, zero_method="wilcox", alternative=alternative)
+        result = scipy.stats.wilcoxon(difference, zero_method="wilcox", alternative=alternative)
         statistic, p = float(result.statistic), float(result.pvalue)
     return Comparison("wilcoxon", alternative, n, undefined, mean, statistic, p)
 
@@ -193,7 +193,7 @@ def compare_variants(
 
 def _exact_signed_rank(difference: Floats, alternative: Alternative) -> tuple[float, float]:
     """Wilcoxon's test over all flips of the signs, which with ties SciPy finds by trying them one by one."""
-    ranks = np.rint(2 * stats.rankdata(np.abs(difference))).astype(np.int64)  # halves, made whole
+    ranks = np.rint(2 * scipy.stats.rankdata(np.abs(difference))).astype(np.int64)  # halves, made whole
     ways = np.zeros(int(ranks.sum()) + 1)  # how many flips reach each doubled sum of positive ranks
     ways[0] = 1.0
     for rank in ranks:
@@ -215,7 +215,7 @@ def mcnemar_test(first_correct: ArrayLike, second_correct: ArrayLike) -> Compari
         return Comparison("mcnemar", "two-sided", 0, undefined, math.nan, math.nan, math.nan)
     wins, losses = int((difference > 0).sum()), int((difference < 0).sum())
     # the exact test looks only at the instances on which the two differ: heads and tails of a fair coin
-    p = float(stats.binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
+    p = float(scipy.stats.binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
     mean = float(difference.mean())
     return Comparison("mcnemar", "two-sided", n, undefined, mean, float(min(wins, losses)), p)
 

@@ -15,13 +15,15 @@ import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Literal, TypeVar, get_args
 
 import joblib
 from joblib.externals.loky.process_executor import TerminatedWorkerError
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from rashomon.errors import UserError, unknown_name
+from rashomon.lazy import load_quickly
 from rashomon.progress import show_progress
 
 T = TypeVar("T")
@@ -78,6 +80,7 @@ def _start(count: int, modules: Sequence[str]) -> None:
 
 
 def _load(modules: Sequence[str]) -> None:
+    load_quickly()
     for module in modules:
         importlib.import_module(module)
 
@@ -104,15 +107,20 @@ def check_backend(name: str) -> None:
 def one_thread() -> Iterator[None]:
     """Torch, BLAS and OpenMP use one thread inside, and what they used before afterwards."""
     import torch
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     before = torch.get_num_threads()
-    with threadpool_limits(limits=1):
+    with _thread_pools(len(sys.modules)).limit(limits=1):
         torch.set_num_threads(1)
         try:
             yield
         finally:
             torch.set_num_threads(before)
+
+
+@lru_cache(maxsize=1)
+def _thread_pools(loaded: int) -> ThreadpoolController:
+    """The libraries with threads of their own, looked for again when more is loaded: a look costs as much as a task."""
+    return ThreadpoolController()
 
 
 def _perform(index: int, task: Callable[[], T]) -> tuple[int, T]:

@@ -16,7 +16,7 @@ from typing import ClassVar
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+import scipy  # its parts load when they are first used
 
 from rashomon.data import Dataset
 from rashomon.errors import DoesNotFit
@@ -196,13 +196,13 @@ def _two_groups(part: pd.DataFrame, first: str, second: str) -> Row:
     one, other = (known[known["group"] == group] for group in (first, second))
     texts = [own.groupby("example")["value"].mean().to_numpy(dtype=np.float64) for own in (one, other)]
     enough = min(map(len, texts)) >= FEWEST
-    p_texts = float(stats.mannwhitneyu(texts[0], texts[1]).pvalue) if enough else np.nan
+    p_texts = float(scipy.stats.mannwhitneyu(texts[0], texts[1]).pvalue) if enough else np.nan
     sizes = [own.groupby("seed")["value"].agg(["mean", "size"]) for own in (one, other)]
     usable = [own.loc[own["size"] >= FEWEST, "mean"] for own in sizes]
     apart = (usable[0] - usable[1]).dropna().to_numpy()
     row: Row = {"n": len(texts[0]), "than_n": len(texts[1]), "seeds": len(apart)}
     if len(apart) == 1:  # one training: the interval is over its texts
-        welch = stats.ttest_ind(*texts, equal_var=False).confidence_interval()
+        welch = scipy.stats.ttest_ind(*texts, equal_var=False).confidence_interval()
         figures = {"difference": apart[0], "low": welch.low, "high": welch.high, "interval": "95 %"}
     else:
         found = asdict(summarise(apart))
@@ -213,7 +213,7 @@ def _two_groups(part: pd.DataFrame, first: str, second: str) -> Row:
 
 
 def _over_seeds(apart: np.ndarray) -> float:
-    return float(stats.ttest_1samp(apart, 0.0).pvalue)
+    return float(scipy.stats.ttest_1samp(apart, 0.0).pvalue)
 
 
 def _counts(maps: pd.DataFrame) -> pd.DataFrame:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+import scipy  # its parts load when they are first used
 import torch
-from scipy.stats import kendalltau
 from torch import Tensor
 
 from rashomon.data.batches import Encoding, Ints
@@ -180,7 +180,7 @@ def _repeat_warning(one: Floats, other: Floats, count: int) -> tuple[str, ...]:
     replaced = len(tops[0] - tops[1])
     if replaced < REPLACED:
         return ()
-    agreement = kendalltau(one, other).statistic
+    agreement = scipy.stats.kendalltau(one, other).statistic
     if not agreement < LEAST_AGREEMENT:  # undefined where nothing can be ranked
         return ()
     return (
