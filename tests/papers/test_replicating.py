@@ -169,6 +169,24 @@ def test_the_papers_scale_of_vectors_stays_unless_another_is_asked(tmp_path: Pat
     assert scales == [0.1, 0.3, None]
 
 
+def test_a_change_goes_to_the_studies_that_have_such_a_setting(tmp_path: Path) -> None:
+    folder = data_folder_of(tmp_path, "trec_binary")
+    paper, chosen = load("hard_to_agree"), {"datasets": ("trec_binary",), "encoders": ("bilstm",)}
+    choice = Choice(changes={"each_epoch": False, "instances": 7}, **chosen)  # type: ignore[arg-type]
+    points = {point.run.study: point for point in grid_of(paper, choice, folder).points}
+    assert set(points) == {"regularised-agreement", "cartography", "curvature"}
+    changed = {
+        name: specification_of(point, point.study, choice, folder).changes for name, point in points.items()
+    }
+    assert changed["regularised-agreement"] == {"each_epoch": False, "instances": 7}
+    assert changed["cartography"] == changed["curvature"] == {"instances": 7}
+    assert {texts_of(point.study) for point in points.values()} == {7}
+    with pytest.raises(UserError, match="did you mean 'each_epoch'"):
+        grid_of(paper, Choice(changes={"each_epok": False}, **chosen), folder)  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="setting of cartography named 'each_epoch'"):
+        grid_of(paper, Choice(tables=("4",), changes={"each_epoch": False}, **chosen), folder)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(("insists", "used"), [(False, None), (True, "some.npz")])
 def test_a_configuration_with_a_width_takes_no_vectors_unless_they_are_asked_for(
     tmp_path: Path, insists: bool, used: str | None

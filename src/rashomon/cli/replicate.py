@@ -65,9 +65,13 @@ def command(
     write: Annotated[
         Path | None,
         typer.Option(
-            help="Write what the store holds of all papers to this Markdown file; nothing is run. "
-            "What the file tells of papers that this store has nothing of stays in it."
+            help="Write what the store holds of all papers to this Markdown file, and its figures to a .json beside it "
+            "for --take-over elsewhere; nothing is run. What such a .json tells already stays in both."
         ),
+    ] = None,
+    take_over: Annotated[
+        Path | None,
+        typer.Option(help="A .json that --write made, on another machine say: its points count as run here."),
     ] = None,
     *,
     store: StoreOptions,
@@ -105,15 +109,18 @@ def command(
     choice = Choice(
         tuple(table or ()), names_in(only), names_in(encoder), seeds, changes, vectors, embeddings is not None
     )
+    if take_over is not None:
+        check_file(take_over, "--take-over")
+        _take_over(take_over, store, printer)
     if write is not None:
         _write_document(paper, choice, write, store, printer)
     elif claims:
         any_settings = embeddings is None and embedding_scale is None and not changes
         _say_claims(paper, choice, any_settings, store, printer)
-    elif paper is None:
+    elif paper is None and take_over is None:
         _check_paper_named(choice, budget, dry_run)
         _say_overview(store, printer)
-    else:
+    elif paper is not None:
         _replicate(paper, choice, budget, dry_run, out, store, printer)
 
 
@@ -136,18 +143,30 @@ def _say_overview(store: StoreOptions, printer: Printer) -> None:
 def _write_document(
     paper: str | None, choice: Choice, file: Path, store: StoreOptions, printer: Printer
 ) -> None:
+    from rashomon.papers.kept import all_kept
+    from rashomon.papers.ledger import ledger
     from rashomon.papers.replication_document import replication_document
     from rashomon.runs.files import write_bytes, written_or_told
 
     if paper is not None:
         raise UserError("--write is of all papers: leave the paper out.")
-    earlier = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
+    figures = file.with_suffix(".json")
+    if figures.is_file():
+        _take_over(figures, store, printer)
     command = f"rashomon replicate --write {file.name}"
-    text = replication_document(store.runs(), choice, store.data_dir, command, earlier)
+    text = replication_document(store.runs(), choice, store.data_dir, command)
     with written_or_told(f"Cannot write {file}"):
         write_bytes(file, text.encode())
-    printer.plain(f"The document is in {file.resolve()}")
-    printer.document({"document": str(file)})
+        write_bytes(figures, ledger(all_kept(store.runs())).encode())
+    printer.plain(f"The document is in {file.resolve()}, its figures in {figures.name}")
+    printer.document({"document": str(file), "figures": str(figures)})
+
+
+def _take_over(file: Path, store: StoreOptions, printer: Printer) -> None:
+    from rashomon.papers.ledger import take_over
+
+    count = take_over(store.runs(), file.read_text(encoding="utf-8", errors="replace"), str(file))
+    printer.plain(f"{count} points of {file.name} count as run here.")
 
 
 def _say_claims(

@@ -13,6 +13,7 @@ from typing import Any
 from rashomon.data import known_names
 from rashomon.data.data_folder import data_folder
 from rashomon.errors import UserError, unknown_name
+from rashomon.experiments.subject import Subject
 from rashomon.models.build import is_pretrained
 from rashomon.papers.plan import Run, merged, plan_of
 from rashomon.papers.published import Key, Paper, Table
@@ -74,6 +75,7 @@ def grid_of(paper: Paper, choice: Choice, data_dir: Path | None = None) -> Grid:
     """The points of the chosen tables that can be run here, and what cannot be, with the reason."""
     _check_names(paper, choice)
     here = set(known_names(data_dir))
+    _check_changes(paper, choice)
     found: dict[str, Point] = {}
     not_run: list[str] = []
     for table in tables_of(paper, choice):
@@ -107,11 +109,22 @@ def study_of(run: Run, choice: Choice) -> Study:
     study = studies.get(run.study)()
     subject = {key: value for key, value in run.settings.get("subject", {}).items() if key != "training"}
     study = with_settings(study, {"subject": subject})  # the usual training depends on the model
-    study = with_settings(study, merged(run.settings, choice.changes))
+    study = with_settings(study, merged(run.settings, changes_for(run, choice)))
     if not is_pretrained(study.subject.model.name):
         vectors = _vector_settings(study, vectors_for(run, choice))
         study = replace(study, subject=study.subject.with_model(**vectors))
     return study if choice.seeds is None else with_seeds(study, choice.seeds)
+
+
+def changes_for(run: Run, choice: Choice) -> dict[str, Any]:
+    """The changed settings that the run's study has: a paper's tables come from several studies."""
+    known = {*_settings_of(run.study)}
+    return {name: value for name, value in choice.changes.items() if name in known}
+
+
+def _settings_of(study: str) -> list[str]:
+    """What can be set of a study, and of its subject without naming it."""
+    return [one.name for kind in (studies.get(study), Subject) for one in fields(kind)]
 
 
 def vectors_for(run: Run, choice: Choice) -> Vectors | None:
@@ -200,6 +213,15 @@ def _check_names(paper: Paper, choice: Choice) -> None:
     for name in choice.encoders:
         if name not in encoders:
             raise unknown_name(f"encoder of {paper.name}", name, encoders)
+
+
+def _check_changes(paper: Paper, choice: Choice) -> None:
+    """Every changed setting is one of some study behind the chosen tables."""
+    asked = {run.study for table in tables_of(paper, choice) for run in runs_of(paper, table, choice)}
+    known = {name for study in asked for name in _settings_of(study)}
+    for name in choice.changes:
+        if asked and name not in known:
+            raise unknown_name(f"setting of {' and '.join(sorted(asked))}", name, known)
 
 
 def _is_chosen(paper: Paper, choice: Choice, run: Run) -> bool:

@@ -18,7 +18,16 @@ from rashomon.data.data_folder import data_folder
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import TextMap
 from rashomon.models.build import is_pretrained
-from rashomon.papers.grid import Choice, Point, Vectors, models_of, seeds_of, texts_of, vectors_for
+from rashomon.papers.grid import (
+    Choice,
+    Point,
+    Vectors,
+    changes_for,
+    models_of,
+    seeds_of,
+    texts_of,
+    vectors_for,
+)
 from rashomon.papers.plan import Run
 from rashomon.papers.published import Key
 from rashomon.runs.files import write_json
@@ -29,6 +38,7 @@ from rashomon.studies.base import Finding, Study
 from rashomon.studies.finding_files import read_finding, read_more, write_finding
 
 KIND = "replications"
+ELSEWHERE = "replications-elsewhere"  # taken over from another store's ledger
 BEGUN = "begun.json"
 
 
@@ -85,6 +95,11 @@ class Kept:
         """Which settings were asked otherwise than the paper has them."""
         return named_settings(self.specification["changes"])
 
+    @property
+    def elsewhere(self) -> bool:
+        """Whether it was run by another store and taken over."""
+        return self.path.parent.name == ELSEWHERE
+
     def finding(self) -> Finding:
         return read_finding(self.path)
 
@@ -99,7 +114,7 @@ def specification_of(point: Point, study: Study, choice: Choice, data_dir: Path 
         study=study.name,
         point=dict(point.run.point),
         asked=to_plain(point.run.settings),
-        changes=to_plain(choice.changes),
+        changes=to_plain(changes_for(point.run, choice)),
         settings=plain,
         data=place if place is not None and place.is_dir() else None,
         vectors=vectors_for(point.run, choice) if used else None,
@@ -121,9 +136,10 @@ def keep(context: Context, specification: Replicated, study: Study) -> None:
 
 
 def all_kept(store: Store) -> list[Kept]:
-    """Every finished point of every paper, the newest first."""
-    infos = (info for info in store.list(KIND) if info.finished)
-    return [_kept(info) for info in infos if not damage(info.path, info.kind, info.key)]
+    """Every finished point of every paper, the newest first, those that were taken over among them."""
+    infos = (info for kind in (KIND, ELSEWHERE) for info in store.list(kind) if info.finished)
+    kept = [_kept(info) for info in infos if not damage(info.path, info.kind, info.key)]
+    return sorted(kept, key=lambda one: one.created, reverse=True)
 
 
 def answering(run: Run, paper: str, kept: Sequence[Kept], choice: Choice, any_settings: bool) -> Kept | None:
@@ -131,7 +147,7 @@ def answering(run: Run, paper: str, kept: Sequence[Kept], choice: Choice, any_se
 
     With ``any_settings`` a point in other settings or with other vectors stands in where there is none in these.
     """
-    asked, changes = to_plain(run.settings), to_plain(choice.changes)
+    asked, changes = to_plain(run.settings), to_plain(changes_for(run, choice))
     chosen = vectors_for(run, choice)
     vectors = None if chosen is None else (chosen.file.name, chosen.scale)
     same = [
@@ -160,7 +176,10 @@ def named_settings(settings: Mapping[str, Any], before: str = "") -> str:
 
 
 def _kept(info: RunInfo) -> Kept:
-    return Kept(info.path, info.created, info.specification, **read_more(info.path))
+    more = read_more(info.path)
+    created = more.pop("created", None)  # of a point that was taken over: when it was run
+    when = info.created if created is None else datetime.fromisoformat(created)
+    return Kept(info.path, when, info.specification, **more)
 
 
 def _extent(study: Study) -> dict[str, int | None]:

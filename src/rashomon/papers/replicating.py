@@ -112,6 +112,7 @@ def _used_up(point: Point, kept: Sequence[Kept], choice: Choice) -> str:
 def _is_done(context: Context, point: Point, study: Study, choice: Choice, kept: Sequence[Kept]) -> bool:
     found = answering(point.run, point.paper, kept, choice, any_settings=False)
     seeds, texts = len(seeds_of(study)), texts_of(study) or 0
-    if found is not None and found.size > (seeds, texts) and (found.texts or 0) >= texts:
-        return True  # in more than is asked
+    asked = seeds, texts
+    if found is not None and (found.size > asked or (found.elsewhere and found.size == asked)):
+        return (found.texts or 0) >= texts  # in more than is asked, or as asked by another store
     return context.store.finished(specification_of(point, study, choice, context.data_dir), KIND)

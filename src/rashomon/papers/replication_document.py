@@ -1,22 +1,19 @@
 """What has been replicated, as a Markdown document: the conclusions, and measured figures beside published ones.
 
-Read from the store, so that the same document comes out of the same store; nothing is run. Where a document is written
-anew by another store (of another machine, say), what it tells of papers and conclusions that this store knows nothing
-of stays, and is marked.
+Read from the store, so that the same document comes out of the same store; nothing is run. Points that were taken over
+from another store (``ledger.py``) stand among its own.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from rashomon.papers.beside import beside
-from rashomon.papers.claims import NOT_RUN
 from rashomon.papers.costs import less_than_asked
 from rashomon.papers.grid import Choice, grid_of, heading
 from rashomon.papers.kept import Kept, all_kept, answering
@@ -26,22 +23,15 @@ from rashomon.papers.reading import load, papers
 from rashomon.runs.store import Store, library_versions
 from rashomon.wording import DASH, duration, number, with_interval
 
-EARLIER = "from an earlier store"
-CLAIM_COLUMNS = 5
 MOST_ROWS = 60  # of a table; of a longer one the kinds of figures are summed up
 
 
-def replication_document(
-    store: Store, choice: Choice, data_dir: Path | None, command: str, earlier: str = ""
-) -> str:
-    """All papers of which something was run. Points in other settings count where there is none in the paper's.
-
-    ``earlier`` is the document that is replaced.
-    """
+def replication_document(store: Store, choice: Choice, data_dir: Path | None, command: str) -> str:
+    """All papers of which something was run. Points in other settings count where there is none in the paper's."""
     kept = all_kept(store)
     claims = all_claims(store, choice, any_settings=True)
     found = [Findings(load(name), kept, choice, any_settings=True) for name in papers()]
-    chapters = [_chapter(one, data_dir) or _earlier_chapter(one.paper, earlier) for one in found]
+    chapters = [_chapter(one, data_dir) for one in found]
     versions = ", ".join(f"{name} {version}" for name, version in library_versions().items())
     newest = max((one.created for one in kept), default=None)
     written = "Nothing was run yet." if newest is None else f"The newest run is of {newest:%d %B %Y}."
@@ -51,46 +41,21 @@ def replication_document(
             f"Written by `{command}` with {versions}. {written}",
             "The interval decides about a conclusion, never the mean; where it holds both answers, it cannot be told.",
             "## Conclusions",
-            _claims(claims, _earlier_claims(earlier)),
+            _claims(claims),
             *(chapter for chapter in chapters if chapter),
             "",
         ]
     )
 
 
-def _claims(claims: pd.DataFrame, earlier: Mapping[str, Sequence[str]]) -> str:
-    rows = []
-    for row in claims.to_dict("records"):
-        told = (row["claim"], row["says"], row["outcome"], _decided(row), row["why"])
-        before = earlier.get(row["claim"])
-        if row["outcome"] == NOT_RUN and before is not None and before[2] != NOT_RUN:
-            told = (row["claim"], row["says"], before[2], before[3], f"{EARLIER}: {_unmarked(before[4])}")
-        rows.append(told)
-    counts = Counter(str(row[2]) for row in rows).most_common()
+def _claims(claims: pd.DataFrame) -> str:
+    rows = [
+        (row["claim"], row["says"], row["outcome"], _decided(row), row["why"])
+        for row in claims.to_dict("records")
+    ]
+    counts = Counter(claims["outcome"]).most_common()
     counted = ", ".join(f"{count} {outcome}" for outcome, count in counts)
     return f"{counted}.\n\n{_markdown(['claim', 'says', 'outcome', 'figure', 'why'], rows)}"
-
-
-def _earlier_claims(document: str) -> dict[str, list[str]]:
-    """The rows of the conclusions in an earlier document, by their number."""
-    rows = (
-        re.split(r"(?<!\\) \| ", line.strip("| ")) for line in document.splitlines() if line.startswith("| C")
-    )
-    return {row[0]: row for row in rows if len(row) == CLAIM_COLUMNS and re.fullmatch(r"C\d+", row[0])}
-
-
-def _earlier_chapter(paper: Paper, document: str) -> str:
-    """What an earlier document tells of a paper."""
-    heading = _heading(paper)
-    found = re.search(rf"^{re.escape(heading)}\n(.*?)(?=^## |\Z)", document, re.MULTILINE | re.DOTALL)
-    if found is None:
-        return ""
-    return f"{heading}\n\n{EARLIER.capitalize()}.\n\n{_unmarked(found[1].strip())}"
-
-
-def _unmarked(text: str) -> str:
-    """What is kept for a second time is marked once."""
-    return re.sub(rf"^{EARLIER}[:.]\s*", "", text, flags=re.IGNORECASE)
 
 
 def _heading(paper: Paper) -> str:
@@ -127,10 +92,10 @@ def _points(findings: Findings, data_dir: Path | None) -> list[tuple[str, Kept, 
 
 def _runs(points: Sequence[tuple[str, Kept, str]]) -> str:
     rows = [
-        (name, kept.seeds, kept.texts or "all", duration(kept.seconds), unlike)
+        (name, f"{kept.created:%d %B %Y}", kept.seeds, kept.texts or "all", duration(kept.seconds), unlike)
         for name, kept, unlike in points
     ]
-    return _markdown(["point", "seeds", "texts", "took", "unlike the paper's"], rows)
+    return _markdown(["point", "run on", "seeds", "texts", "took", "unlike the paper's"], rows)
 
 
 def _table(findings: Findings, table: Table) -> str:
