@@ -238,26 +238,24 @@ def _review(
     denied, heard = generator.random(2) < (negated, hearsay)
     while True:
         marked = _spell(_sentences(_Writer(domain, generator), label, bool(denied), bool(heard)))
-        text = marked.replace(_MARK, "")
-        words = tokenise(text)
-        if not SHORTEST <= len(words) <= LONGEST:
-            continue
-        tokens = tuple(word.form for word in words)
-        return Example(key, text, label, tokens=tokens, rationale=_marks(marked, len(tokens)))
+        tokens, rationale = _without_marks(marked)
+        if SHORTEST <= len(tokens) <= LONGEST:
+            return Example(key, marked.replace(_MARK, ""), label, tokens=tokens, rationale=rationale)
 
 
-def _marks(marked: str, count: int) -> tuple[int, ...]:
-    """Which tokens had the mark before them: in the marked text, it is a token of its own."""
+def _without_marks(marked: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """The tokens of a marked text, and which of them had the mark before them: there it is a token of its own."""
+    tokens: list[str] = []
     marks: list[int] = []
     is_next = 0
     for word in tokenise(marked):
         if word.form == _MARK:
             is_next = 1
         else:
+            tokens.append(word.form)
             marks.append(is_next)
             is_next = 0
-    assert len(marks) == count
-    return tuple(marks)
+    return tuple(tokens), tuple(marks)
 
 
 def planted_reviews(
