@@ -109,19 +109,22 @@ def command(
     choice = Choice(
         tuple(table or ()), names_in(only), names_in(encoder), seeds, changes, vectors, embeddings is not None
     )
+    taken = 0
     if take_over is not None:
         check_file(take_over, "--take-over")
-        _take_over(take_over, store, printer)
+        taken = _take_over(take_over, store, printer)
     if write is not None:
         _write_document(paper, choice, write, store, printer)
     elif claims:
         any_settings = embeddings is None and embedding_scale is None and not changes
         _say_claims(paper, choice, any_settings, store, printer)
-    elif paper is None and take_over is None:
-        _check_paper_named(choice, budget, dry_run)
-        _say_overview(store, printer)
     elif paper is not None:
         _replicate(paper, choice, budget, dry_run, out, store, printer)
+    elif take_over is not None:
+        printer.document({"taken_over": taken})
+    else:
+        _check_paper_named(choice, budget, dry_run)
+        _say_overview(store, printer)
 
 
 def _check_paper_named(choice: Choice, budget: float | None, dry_run: bool) -> None:
@@ -162,11 +165,12 @@ def _write_document(
     printer.document({"document": str(file), "figures": str(figures)})
 
 
-def _take_over(file: Path, store: StoreOptions, printer: Printer) -> None:
+def _take_over(file: Path, store: StoreOptions, printer: Printer) -> int:
     from rashomon.papers.ledger import take_over
 
     count = take_over(store.runs(), file.read_text(encoding="utf-8", errors="replace"), str(file))
     printer.plain(f"{count} points of {file.name} count as run here.")
+    return count
 
 
 def _say_claims(
