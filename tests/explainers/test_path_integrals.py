@@ -53,19 +53,19 @@ def test_steps_grow_only_where_the_gap_asks_for_it(jobs: Jobs) -> None:
 @pytest.mark.parametrize("steps", [17, 33])
 def test_halving_equals_starting_over_and_costs_what_is_new(jobs: Jobs, name: str, steps: int) -> None:
     job = jobs(name)
-    halved = resolve_paths(job, PathSettings("pad", None, None, 0.0, most_steps=steps))
+    halved = resolve_paths(job, PathSettings("pad", None, None, 0.0, most_steps=steps), how="norm")
     asked = job.engine.counts.evaluated
     again = jobs(name)
-    whole = resolve_paths(again, PathSettings("pad", "trapezoid", steps, 0.0))
+    whole = resolve_paths(again, PathSettings("pad", "trapezoid", steps, 0.0), how="norm")
     for one, other in zip(halved, whole, strict=True):
         np.testing.assert_allclose(one.inputs, other.inputs, atol=1e-5)
     assert asked == again.engine.counts.evaluated
 
 
 def test_what_halving_does_not_settle_is_looked_at_near_the_reference(jobs: Jobs) -> None:
-    finest = resolve_paths(jobs("bert"), PathSettings("pad", None, None, 0.0))
+    finest = resolve_paths(jobs("bert"), PathSettings("pad", None, None, 0.0), how="norm")
     for rule in ("graded", "gauss-legendre"):  # on a smooth path both are exact
-        expected = resolve_paths(jobs("bert"), PathSettings("pad", rule, 257, 0.0))
+        expected = resolve_paths(jobs("bert"), PathSettings("pad", rule, 257, 0.0), how="norm")
         for one, other in zip(finest, expected, strict=True):
             np.testing.assert_allclose(one.inputs, other.inputs, atol=1e-5)
 
@@ -83,7 +83,7 @@ def test_the_graded_rule_sees_what_happens_at_once() -> None:
 
 
 @pytest.mark.parametrize("name", ["bilstm", "cnn", "bert"])
-def test_one_path_serves_both_methods_and_changes_neither(families: Families, name: str) -> None:
+def test_asking_for_both_methods_changes_neither(families: Families, name: str) -> None:
     model = families(name)
     methods = ["integrated-gradients", "layer-conductance"]
     together = explain(model, SINGLES, methods)
@@ -95,14 +95,17 @@ def test_one_path_serves_both_methods_and_changes_neither(families: Families, na
 
 
 def test_the_second_asker_costs_nothing(jobs: Jobs) -> None:
-    job = jobs("gru")
-    resolve_paths(job, SETTINGS, LAYER)
+    job, settings = (
+        jobs("gru"),
+        PathSettings("pad", None, 21, 0.01),
+    )  # given steps: both ask for the same points
+    resolve_paths(job, settings, LAYER)
     before = job.engine.counts.evaluated
-    resolve_paths(job, SETTINGS)
+    resolve_paths(job, settings)
     assert job.engine.counts.evaluated == before
     alone = Layer(trapezoid=True, endpoints=True, inputs=False)
     for one, other in zip(
-        resolve_paths(jobs("gru"), SETTINGS, alone), resolve_paths(job, SETTINGS, LAYER), strict=True
+        resolve_paths(jobs("gru"), settings, alone), resolve_paths(job, settings, LAYER), strict=True
     ):
         assert one.inputs is None  # nobody asked for it
         assert one.layer is not None

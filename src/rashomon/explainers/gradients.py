@@ -91,7 +91,9 @@ class IntegratedGradients(Explainer):
     name: ClassVar[str] = "integrated-gradients"
     needs: ClassVar[frozenset[str]] = NEEDS_GRADIENTS
     steps: int | None = None
-    rule: Quadrature | None = None  # None: Gauss-Legendre for given steps, else the trapezoid rule, halved
+    rule: Quadrature | None = (
+        None  # None: Gauss-Legendre for given steps, else trapezoids, finer where they miss
+    )
     target_gap: float = 0.01
     reference: Reference = "pad"
     aggregation: Aggregation = "sum"
@@ -133,7 +135,7 @@ class LayerConductance(Explainer):
 
     def attribute(self, job: Job) -> list[Scores]:
         settings = self.path()
-        shared = any(
+        shared = not settings.adapts and any(
             isinstance(e, IntegratedGradients) and e.path() == settings and e.aggregation == "sum"
             for e in job.asked
         )

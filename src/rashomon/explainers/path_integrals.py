@@ -1,11 +1,13 @@
 """Integrals along paths, as fine as each text needs: integrated gradients, and conductance of the first layer.
 
-The gap between the scores' sum and the output's change says which texts need a finer path. The trapezoid rule is
-refined by halving its stretches, where the points that are there already keep counting: a path of 33 points costs 33
-evaluations, however many times it was found too rough. (Gauss-Legendre needs fewer points on smooth paths, but shares
-none of them between its orders.) What is still rough then is so near the reference: where padding is a vector of zeros,
-as in most decoders, RMSNorm turns all of a word on within the first thousandth of the path. So the last points are
-drawn towards that end. One pass over a path serves both methods.
+The gap between the scores' sum and the output's change says which texts need a finer path. Signed sums are refined
+stretch by stretch (``refined_paths.py``). Norms of vectors and conductance, which would need whole vectors kept at
+every point, are refined as a whole: the trapezoid rule is halved, where the points that are there already keep
+counting, so that a path of 33 points costs 33 evaluations, however many times it was found too rough. (Gauss-Legendre
+needs fewer points on smooth paths, but shares none of them between its orders.) What is still rough then is so near
+the reference: where padding is a vector of zeros, as in most decoders, RMSNorm turns all of a word on within the
+first thousandth of the path. So the last points are drawn towards that end. With given steps one pass over a path
+serves both methods.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from rashomon.explainers.paths import (
     values_at_references,
 )
 from rashomon.explainers.references import Reference
+from rashomon.explainers.refined_paths import refined_lines
 from rashomon.models.recurrence import Lines
 
 MOST_HALVED = 65
@@ -81,6 +84,11 @@ class PathSettings:
         if self.steps is not None:
             return "gauss-legendre"
         return "trapezoid" if self.halves_to(steps) else "graded"
+
+    @property
+    def adapts(self) -> bool:
+        """Whether points may be put where a path needs them."""
+        return self.rule is None and self.steps is None
 
     def halves_to(self, steps: int) -> bool:
         """Whether paths of so many steps are made by halving the stretches of a rougher one."""
@@ -141,6 +149,11 @@ def resolve_paths(
 
 
 def _make_paths(job: Job, settings: PathSettings, layer: Layer | None, how: Aggregation) -> list[Path]:
+    if settings.adapts and layer is None and how == "sum":
+        lines = refined_lines(
+            job, settings.reference, settings.target_gap, settings.first_steps, settings.most_steps
+        )
+        return [Path(line.scores[:, None], None, line.change) for line in lines]
     starts = values_at_references(job, [settings.reference] * len(job.encodings))
     changes = values_at_inputs(job) - starts
     steps = settings.steps or settings.first_steps

@@ -163,6 +163,11 @@ def gather_gradients(job: Job, points: Sequence[Point], how: Aggregation = "norm
 
 def weighted_terms(job: Job, points: Sequence[Point], how: Aggregation) -> Tensor:
     """The weighted gradient times difference at every point of one batch: ``[B, T, D]``, or ``[B, T, 1]`` of sums."""
+    return terms_and_values(job, points, how)[0]
+
+
+def terms_and_values(job: Job, points: Sequence[Point], how: Aggregation) -> tuple[Tensor, Tensor]:
+    """``weighted_terms``, and the explained output at every point ``[B]``."""
     pairs = [(point.example, point.reference) for point in points]
     alphas, shares = [point.alpha for point in points], [point.weight for point in points]
     if how == "sum" and job.model.enters:
@@ -170,14 +175,14 @@ def weighted_terms(job: Job, points: Sequence[Point], how: Aggregation) -> Tenso
         lines = ways.at(alphas)
         value = job.value(job.model(ways.batch, embeddings=lines), ways.targets)
         (scores,) = torch.autograd.grad(value, lines.share, torch.tensor(shares, dtype=value.dtype))
-        return scores.unsqueeze(-1)
+        return scores.unsqueeze(-1), value.detach()
     ends = path_ends(job, pairs)
     at = ends.at(alphas)
     value = job.value(job.model(ends.batch, embeddings=at), ends.targets)
     weights = torch.tensor(shares, dtype=value.dtype, device=value.device)
     (gradient,) = torch.autograd.grad(value, at, weights)
     terms = gradient * (ends.inputs - ends.others)
-    return terms.sum(-1, keepdim=True) if how == "sum" else terms
+    return terms.sum(-1, keepdim=True) if how == "sum" else terms, value.detach()
 
 
 def _add_up(sums: dict[int, Floats], points: Sequence[Point], terms: Tensor, lengths: Ints) -> None:
