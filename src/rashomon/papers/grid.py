@@ -122,6 +122,12 @@ def changes_for(run: Run, choice: Choice) -> dict[str, Any]:
     return {name: value for name, value in choice.changes.items() if name in known}
 
 
+def departures_for(run: Run, choice: Choice) -> dict[str, Any]:
+    """Those of them that may change a figure of the paper's."""
+    adding = studies.get(run.study).adding
+    return {name: value for name, value in changes_for(run, choice).items() if name not in adding}
+
+
 def _settings_of(study: str) -> list[str]:
     """What can be set of a study, and of its subject without naming it."""
     return [one.name for kind in (studies.get(study), Subject) for one in fields(kind)]

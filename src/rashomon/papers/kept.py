@@ -22,7 +22,7 @@ from rashomon.papers.grid import (
     Choice,
     Point,
     Vectors,
-    changes_for,
+    departures_for,
     models_of,
     seeds_of,
     texts_of,
@@ -114,7 +114,7 @@ def specification_of(point: Point, study: Study, choice: Choice, data_dir: Path 
         study=study.name,
         point=dict(point.run.point),
         asked=to_plain(point.run.settings),
-        changes=to_plain(changes_for(point.run, choice)),
+        changes=to_plain(departures_for(point.run, choice)),
         settings=plain,
         data=place if place is not None and place.is_dir() else None,
         vectors=vectors_for(point.run, choice) if used else None,
@@ -147,7 +147,7 @@ def answering(run: Run, paper: str, kept: Sequence[Kept], choice: Choice, any_se
 
     With ``any_settings`` a point in other settings or with other vectors stands in where there is none in these.
     """
-    asked, changes = to_plain(run.settings), to_plain(changes_for(run, choice))
+    asked, changes = to_plain(run.settings), to_plain(departures_for(run, choice))
     chosen = vectors_for(run, choice)
     vectors = None if chosen is None else (chosen.file.name, chosen.scale)
     same = [

@@ -128,6 +128,7 @@ class Study(ABC):
     chapter: ClassVar[str | None] = None  # neighbouring studies of one chapter share a heading
     order: ClassVar[int] = LAST  # where it stands in an audit and its report
     on_request: ClassVar[bool] = False  # an audit leaves it out unless someone asks for it
+    adding: ClassVar[tuple[str, ...]] = ()  # settings that add figures to a finding and change none
     of_explanations: ClassVar[bool] = True  # an audit needs one study at least that says something of these
 
     subject: Subject = field(default_factory=Subject)

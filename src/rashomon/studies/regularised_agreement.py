@@ -44,6 +44,7 @@ class RegularisedAgreement(RegularisedStudy):
     title: ClassVar[str] = "Agreement of regularised models"
     order: ClassVar[int] = 120
     over_epochs: ClassVar[bool] = True
+    adding: ClassVar[tuple[str, ...]] = ("each_epoch",)
 
     each_epoch: bool = True  # whether the models are explained after every epoch, or after the last alone
 
