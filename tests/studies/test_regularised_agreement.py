@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from scipy.stats import t as students_t
 from scipy.stats import wilcoxon
 
 from rashomon.errors import UserError
-from rashomon.experiments.context import Context
+from rashomon.experiments.context import Context, Work
 from rashomon.experiments.explanation_runs import DROPPED_OUT
 from rashomon.experiments.figures import Plot
 from rashomon.experiments.pairing import compare_each, gaps_over_seeds
@@ -160,6 +161,22 @@ def test_pearson_is_near_one_where_kendall_is_negative() -> None:
     second = Ragged.from_list([[0.06, 0.05, 0.04, 0.03, 0.02, 0.01, 0.80]])
     assert measures.get("kendall")(first, second)[0] == pytest.approx(-0.43, abs=0.005)
     assert measures.get("pearson")(first, second)[0] == pytest.approx(0.99, abs=0.005)
+
+
+def test_all_models_are_explained_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nine models after two epochs each, whose few texts make one block a model."""
+    context = Context(Store(tmp_path), workers=1)
+    shared: list[int] = []
+    together = Context.side_by_side
+
+    def counted(self: Context, work: Sequence[Work], what: str) -> None:
+        if work and what.startswith("explaining"):
+            shared.append(len({one.place for one in work}))
+        together(self, work, what)
+
+    monkeypatch.setattr(Context, "side_by_side", counted)
+    study_in(context).run(context)
+    assert shared == [18]
 
 
 def test_dropout_is_a_switch_with_a_warning(context: Context) -> None:

@@ -8,18 +8,19 @@ rule itself, and no weaker one could be chosen any more. So what is not tried co
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from rashomon.data import Dataset
+from rashomon.data import Dataset, Example
 from rashomon.errors import UserError
 from rashomon.experiments.abilities import able_model
 from rashomon.experiments.cautions import Caution
-from rashomon.experiments.context import Context
+from rashomon.experiments.context import Context, Work, is_small
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.testimony import Testimony, answerable, background, cautions_about, draw
 from rashomon.models.base import Model
@@ -261,12 +262,38 @@ class Asked:
     dropout: bool = False
 
 
-def hear_run(context: Context, data: Dataset, run: Run, asked: Asked, epoch: int | None = None) -> Testimony:
-    """What the methods say of a trained variant after an epoch; variants of one seed are asked about the same texts."""
+@dataclass(frozen=True)
+class _Question:
+    """What is asked of a trained variant after an epoch; variants of one seed are asked about the same texts."""
+
+    model: Model
+    examples: tuple[Example, ...]
+    methods: list[str]
+    left_out: list[str]
+    how: dict[str, Any]
+
+
+def _question(context: Context, data: Dataset, run: Run, asked: Asked, epoch: int | None) -> _Question:
     model = model_of(context, run, epoch)
-    examples, behind = draw(data, asked.split, asked.instances, run.seed), background(data, run.seed)
     methods, left_out = answerable(asked.methods, model)
-    explanations = context.explanations(
-        model, examples, methods, seed=run.seed, background=behind, dropout=asked.dropout
-    )
-    return Testimony(run.seed, model, examples, explanations, tuple(left_out), behind)
+    how = {"seed": run.seed, "background": background(data, run.seed), "dropout": asked.dropout}
+    return _Question(model, draw(data, asked.split, asked.instances, run.seed), methods, left_out, how)
+
+
+def explain_runs(
+    context: Context, data: Dataset, wanted: Iterable[tuple[Run, int | None]], asked: Asked
+) -> None:
+    """All that ``hear_run`` will ask of these runs and epochs, side by side: one model's texts may be too few for that."""
+    work: list[Work] = []
+    for run, epoch in wanted:
+        q = _question(context, data, run, asked, epoch)
+        if is_small(q.model):  # of others the work would hold on to every model
+            work += context.explanation_work(q.model, q.examples, q.methods, **q.how)
+    context.side_by_side(work, "explaining")
+
+
+def hear_run(context: Context, data: Dataset, run: Run, asked: Asked, epoch: int | None = None) -> Testimony:
+    """What the methods say of a trained variant after an epoch."""
+    q = _question(context, data, run, asked, epoch)
+    explanations = context.explanations(q.model, q.examples, q.methods, **q.how)
+    return Testimony(run.seed, q.model, q.examples, explanations, tuple(q.left_out), q.how["background"])

@@ -23,7 +23,16 @@ from rashomon.experiments.erasing import NOUNS, OPERATORS, erase
 from rashomon.experiments.evidence import recovered, usable
 from rashomon.experiments.figures import Plot, Series
 from rashomon.experiments.pairing import compare_each
-from rashomon.experiments.regularised import BASE, Run, Said, find_variants, hear_run, runs_of
+from rashomon.experiments.regularised import (
+    BASE,
+    Asked,
+    Run,
+    Said,
+    explain_runs,
+    find_variants,
+    hear_run,
+    runs_of,
+)
 from rashomon.experiments.summaries import FLOOR, Row, check_measures, headline, summarise_by
 from rashomon.experiments.testimony import Testimony
 from rashomon.explainers.perturbed_rows import Perturbation
@@ -64,7 +73,9 @@ class AgreementAndTruth(RegularisedStudy):
         if len(found.variants) < 2:
             raise DoesNotFit(f"There is no penalty to compare the base with: {' '.join(said.notes)}")
         data = context.dataset(self.subject.dataset)
-        parts = [self._of_run(context, data, run, said) for run in runs_of(context, found.variants)]
+        runs = runs_of(context, found.variants)
+        explain_runs(context, data, [(run, None) for run in runs], self._asked)
+        parts = [self._of_run(context, data, run, said) for run in runs]
         methods = pd.concat([by_method for _, by_method in parts], ignore_index=True)
         instances = pd.concat([agreed for agreed, _ in parts], ignore_index=True)
         instances = pd.concat([instances, over_methods(methods)], ignore_index=True)
@@ -86,12 +97,15 @@ class AgreementAndTruth(RegularisedStudy):
             cautions=together(said.cautions),
         )
 
+    @property
+    def _asked(self) -> Asked:
+        return replace(self.asked, methods=(*self.methods, FLOOR))
+
     def _of_run(
         self, context: Context, data: Dataset, run: Run, said: Said
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Each text's agreement, and what each method is worth on it, a random order among them."""
-        asked = replace(self.asked, methods=(*self.methods, FLOOR))
-        heard = hear_run(context, data, run, asked)
+        heard = hear_run(context, data, run, self._asked)
         said.hear(heard)
         agreed = mean_over_pairs(agreement_table(heard, self.measures).drop(columns="tokens"))
         worth = [*self._found(heard, said), self._erased(heard)]

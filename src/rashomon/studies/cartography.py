@@ -32,7 +32,7 @@ from rashomon.experiments.dynamics_files import (
 from rashomon.experiments.figures import Figure, Plot, Series
 from rashomon.experiments.maps import ATTRIBUTES, correlations, dynamics_of_run, map_table, text_map
 from rashomon.experiments.pairing import PAIRED, paired
-from rashomon.experiments.regularised import BASE, Run, Said, find_variants, hear_run, runs_of
+from rashomon.experiments.regularised import BASE, Run, Said, explain_runs, find_variants, hear_run, runs_of
 from rashomon.experiments.summaries import Row, check_measures, headline, summarise_by
 from rashomon.experiments.testimony import Ask
 from rashomon.measures.cartography import GROUPS, Closeness
@@ -132,6 +132,7 @@ class CartographyStudy(RegularisedStudy):
 
     def _agreement(self, context: Context, data: Dataset, runs: Sequence[Run], said: Said) -> pd.DataFrame:
         """Each text's agreement after the last epoch, a column a measure."""
+        explain_runs(context, data, [(run, None) for run in runs], self.asked)
         parts = []
         for run in runs:
             testimony = hear_run(context, data, run, self.asked)

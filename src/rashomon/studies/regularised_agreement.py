@@ -20,7 +20,16 @@ from rashomon.experiments.cautions import together
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Plot, Series
 from rashomon.experiments.pairing import compare_each, gaps_over_seeds
-from rashomon.experiments.regularised import BASE, Run, Said, epochs_of, find_variants, hear_run, runs_of
+from rashomon.experiments.regularised import (
+    BASE,
+    Run,
+    Said,
+    epochs_of,
+    explain_runs,
+    find_variants,
+    hear_run,
+    runs_of,
+)
 from rashomon.experiments.summaries import Row, check_measures, headline, summarise_by, summary_row
 from rashomon.measures.intervals import ENOUGH
 from rashomon.models.base import Model
@@ -88,17 +97,20 @@ class RegularisedAgreement(RegularisedStudy):
     def _hear(self, context: Context, runs: Sequence[Run], said: Said) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Pairs of methods after the last epoch; of every epoch each text's mean over pairs."""
         data = context.dataset(self.subject.dataset)
+        kept = {run: epochs_of(run) for run in runs}
+        wanted = [
+            (run, e) for run, epochs in kept.items() for e in (epochs if self.each_epoch else epochs[-1:])
+        ]
+        explain_runs(context, data, wanted, self.asked)
         pairs, means = [], []
-        for run in runs:
-            epochs = epochs_of(run)
-            for epoch in epochs if self.each_epoch else epochs[-1:]:
-                testimony = hear_run(context, data, run, self.asked, epoch)
-                table = agreement_table(testimony, self.measures).assign(variant=run.variant)
-                last = epoch == epochs[-1]
-                means.append(mean_over_pairs(table.drop(columns="tokens")).assign(epoch=epoch, last=last))
-                if last:
-                    pairs.append(table)
-                    said.hear(testimony)
+        for run, epoch in wanted:
+            testimony = hear_run(context, data, run, self.asked, epoch)
+            table = agreement_table(testimony, self.measures).assign(variant=run.variant)
+            last = epoch == kept[run][-1]
+            means.append(mean_over_pairs(table.drop(columns="tokens")).assign(epoch=epoch, last=last))
+            if last:
+                pairs.append(table)
+                said.hear(testimony)
         return pd.concat(pairs, ignore_index=True), pd.concat(means, ignore_index=True)
 
 
