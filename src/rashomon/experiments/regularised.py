@@ -283,7 +283,7 @@ def _question(context: Context, data: Dataset, run: Run, asked: Asked, epoch: in
 def explain_runs(
     context: Context, data: Dataset, wanted: Iterable[tuple[Run, int | None]], asked: Asked
 ) -> None:
-    """All that ``hear_run`` will ask of these runs and epochs, side by side: one model's texts may be too few for that."""
+    """All that ``hear_run`` will ask of these runs and epochs, side by side: one model may have too few texts."""
     work: list[Work] = []
     for run, epoch in wanted:
         q = _question(context, data, run, asked, epoch)
