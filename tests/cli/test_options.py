@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.main import get_command
 
+from rashomon.audits.kept_findings import KIND
+from rashomon.cli.audit import _has_found
 from rashomon.cli.groups import options_of, typed
 from rashomon.cli.main import app
 from rashomon.cli.options import DataOptions, ModelOptions, StoreOptions
@@ -153,3 +156,10 @@ def test_options_that_were_typed_are_named_as_they_are_spelt() -> None:
     assert typed(asked) == ["--model", "--step", "--patience", "--seed"]
     assert typed(DataOptions(dataset="mock-1", classes=3)) == ["--dataset", "--classes"]
     assert typed(StoreOptions()) == []
+
+
+def test_whether_an_audit_has_left_findings_is_seen_without_loading_anything(tmp_path: Path) -> None:
+    """Then there is most likely nothing to train, and no workers are started early."""
+    assert not _has_found(StoreOptions(store=tmp_path))
+    (tmp_path / KIND / "some").mkdir(parents=True)
+    assert _has_found(StoreOptions(store=tmp_path))

@@ -93,9 +93,23 @@ def test_other_files_are_refused_in_a_sentence(tmp_path: Path, text: str) -> Non
         take_over(Store(tmp_path), text, "it.json")
 
 
-def test_a_spoilt_point_is_named(ran: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("specification", "more", "finding", "finding.tables", "finding.study", "finding.configuration"),
+        *("specification.paper", "specification.study", "specification.settings", "specification.asked"),
+        *("specification.settings.subject.dataset", "specification.settings.subject.model"),
+        *("specification.changes", "specification.vectors", "specification.point"),
+        *("more.created", "more.seconds", "more.models", "more.seeds", "more.texts", "more.resumed"),
+    ],
+)
+def test_a_spoilt_point_is_named_and_spoils_no_store(ran: Any, tmp_path: Path, path: str) -> None:
     document = json.loads(ledger(all_kept(ran.store)))
-    del document["points"][0]["finding"]["tables"]
+    *places, last = path.split(".")
+    spoilt = document["points"][0]
+    for place in places:
+        spoilt = spoilt[place]
+    del spoilt[last]
     with pytest.raises(UserError, match=r"Point 1 of it\.json cannot be read"):
         take_over(Store(tmp_path), json.dumps(document), "it.json")
     assert all_kept(Store(tmp_path)) == []

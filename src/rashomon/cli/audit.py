@@ -134,7 +134,7 @@ def command(
 
 def _has_found(store: StoreOptions) -> bool:
     """Whether some audit has left its findings: this one will most likely read them, and train nothing."""
-    return any((store.runs().root / "findings").glob("*"))
+    return any((store.runs().root / "findings").glob("*"))  # kept_findings.KIND, which takes seconds to load
 
 
 def _say_how_good(findings: Sequence[Finding], printer: Printer) -> None:

@@ -24,10 +24,8 @@ def _token(letter: str) -> re.Pattern[str]:
     return re.compile(rf"\d+(?:[.,]\d+)+|{letter}+(?:['’\-]{letter}+)*|[^\w\s]")
 
 
-_TOKEN, _ASCII_TOKEN = (
-    _token(_LETTER),
-    _token(r"\w"),
-)  # the long class of letters is slow, and ASCII has no marks
+_TOKEN = _token(_LETTER)
+_ASCII_TOKEN = _token(r"\w")  # the long class of letters is slow, and ASCII has no marks
 
 
 @dataclass(slots=True)  # not frozen: long texts have millions, and freezing triples their cost

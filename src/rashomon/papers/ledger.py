@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,15 +50,22 @@ def take_over(store: Store, text: str, name: str) -> int:
         raise UserError(f"{name} is no record of replications, as `rashomon replicate --write` makes one.")
     for at, entry in enumerate(entries, 1):
         try:
-            finding = _finding(entry)
-            store.run(
-                entry["specification"],
-                ELSEWHERE,
-                lambda folder, f=finding, e=entry: write_finding(folder, f, e["more"]),  # type: ignore[misc]
-            )
+            _check(entry)
+            make = partial(write_finding, finding=_finding(entry), more=entry["more"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise UserError(f"Point {at} of {name} cannot be read: {error!r}.") from error
+        store.run(entry["specification"], ELSEWHERE, make)
     return len(entries)
+
+
+def _check(entry: Mapping[str, Any]) -> None:
+    """Everything that is later asked of a kept point; what lacks something must not get into a store."""
+    more = dict(entry["more"])
+    one = Kept(Path(), datetime.fromisoformat(more.pop("created")), entry["specification"], **more)
+    load(one.specification["paper"])
+    for name in ("point", "asked", "changes"):
+        one.specification[name].items()
+    _ = (one.study, one.dataset, one.encoder, one.size, one.vectors, one.departures, one.seconds + one.models)
 
 
 def _entry(one: Kept) -> dict[str, Any]:
