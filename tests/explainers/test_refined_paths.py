@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rashomon.explainers import explain
 from rashomon.explainers.path_integrals import PathSettings, resolve_paths
-from rashomon.explainers.refined_paths import Line, refined_lines
+from rashomon.explainers.refined_paths import SHARE, Line, refined_lines
 from tests.explainers.conftest import Families, Jobs
 from tests.models.tiny import SINGLES
 
@@ -82,6 +82,25 @@ def test_the_stretch_that_is_missed_is_halved_first(slopes: list[float], bad: in
     assert line.missed().argmax() == bad
     assert line.missed()[bad] == pytest.approx(5)
     np.testing.assert_allclose(line.next_places(0.01, 10), [(places[bad] + places[bad + 1]) / 2])
+
+
+@pytest.mark.parametrize(
+    ("missed", "halved"),
+    [
+        ([5, 0.5, 4, 0], [0, 2]),  # the two hold all but a quarter of what is missed, one would not
+        ([1, 1, 1, 1], [0, 1, 2]),
+        ([5, 0.1, 0, 0.1], [0]),
+    ],
+)
+def test_as_many_stretches_are_halved_as_hold_most_of_what_is_missed(
+    missed: list[float], halved: list[int]
+) -> None:
+    outputs = np.concatenate([[0.0], np.cumsum(missed)])
+    line = Line(np.linspace(0, 1, 5), outputs, np.zeros((5, 1)))  # flat slopes miss every change
+    np.testing.assert_allclose(line.next_places(0.01, 10), [0.125 + 0.25 * at for at in halved])
+    assert len(line.next_places(0.01, 1)) == 1
+    almost = SHARE * 0.9  # what is left to miss is within the gap that is allowed
+    assert len(line.next_places(1 / almost, 10)) == 1
 
 
 def test_new_points_stand_in_their_places() -> None:
