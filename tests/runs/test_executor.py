@@ -45,6 +45,7 @@ def slow_first(index: int) -> int:
 
 
 def threads() -> tuple[int, str | None, int]:
+    time.sleep(0.1)  # so that nobody does everything
     return torch.get_num_threads(), os.environ.get("TOKENIZERS_PARALLELISM"), os.getpid()
 
 
@@ -52,8 +53,11 @@ def fail(error: Exception) -> None:
     raise error
 
 
-def die() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
+def die(unless: int) -> None:
+    """A process that is killed, unless it is the one that runs the tests."""
+    if os.getpid() != unless:
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(0.5)
 
 
 def nested() -> list[tuple[int, str | None, int]]:
@@ -96,16 +100,20 @@ def test_results_in_order_and_progress_as_it_comes() -> None:
 
 
 def test_workers_are_processes_with_one_thread_each() -> None:
-    told = run_tasks([threads] * 4, workers=2)
+    before = os.environ.get("TOKENIZERS_PARALLELISM")
+    told = run_tasks([threads] * 8, workers=2)
     assert {(count, tokenizers) for count, tokenizers, _ in told} == {(1, "false")}
-    assert os.getpid() not in {process for *_, process in told}
+    assert os.environ.get("TOKENIZERS_PARALLELISM") == before
+    processes = {process for *_, process in told}
+    assert os.getpid() in processes  # which works too
+    assert len(processes) == 2
     assert {process for *_, process in run_tasks([threads] * 2, workers=1)} == {os.getpid()}
     assert run_tasks([threads], workers=8)[0][2] == os.getpid()  # no more workers than tasks
 
 
 def test_tasks_inside_tasks_stay_in_their_worker() -> None:
-    (one, other), (third, _) = run_tasks([nested, nested], workers=2)
-    assert one[2] == other[2] != os.getpid()
+    (one, other), (third, fourth) = run_tasks([nested, nested], workers=2)
+    assert one[2] == other[2] != third[2] == fourth[2]
     assert one[0] == third[0] == 1
 
 
@@ -126,9 +134,14 @@ def test_workers_show_no_progress(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_arrays_may_be_written_to() -> None:
-    big = np.zeros(300_000)  # above joblib's limit for sharing by file
-    assert run_tasks([partial(write_into, big)] * 2, workers=2) == [300_000.0] * 2
-    assert big.sum() == 0
+    arrays = [np.zeros(300_000) for _ in range(2)]  # above joblib's limit for sharing by file
+    assert run_tasks([partial(write_into, array) for array in arrays], workers=2) == [300_000.0] * 2
+
+
+def test_whoever_is_free_takes_the_next_task() -> None:
+    """This process sleeps through its first task, and the other one does all the rest meanwhile."""
+    told = run_tasks([threads, partial(time.sleep, 3.0), *[threads] * 6], workers=2)
+    assert os.getpid() not in {process for *_, process in told[:1] + told[2:]}
 
 
 @pytest.mark.parametrize(
@@ -157,7 +170,8 @@ def test_one_thread_is_undone_after_an_error() -> None:
 
 def test_a_killed_worker_is_told_in_a_sentence() -> None:
     with pytest.raises(UserError, match="worker process died"):
-        run_tasks([die, die], workers=2)
+        run_tasks([partial(die, os.getpid())] * 2, workers=2)
+    assert run_tasks([partial(slow_first, 3)] * 2, workers=2) == [9, 9]  # by a new worker
 
 
 def test_wrong_requests() -> None:
@@ -219,23 +233,25 @@ def test_interrupt_stops_the_workers(tmp_path: Path) -> None:
     assert not any(map(alive, workers))
 
 
-def knows(module: str) -> bool:
-    return module in sys.modules
+def knows(module: str) -> tuple[int, bool]:
+    time.sleep(0.5)
+    return os.getpid(), module in sys.modules
 
 
 @pytest.mark.parametrize(("module", "there"), [("this", True), ("no_such_module", False)])
 def test_workers_that_were_started_early_have_loaded_and_serve_the_next_tasks(
-    module: str, there: bool, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    module: str, there: bool, capfd: pytest.CaptureFixture[str]
 ) -> None:
     executor.end_workers()
-    monkeypatch.setattr(executor, "_starting", None)
     start_workers(2, [module])
-    assert run_tasks([partial(knows, module)] * 2, workers=2) == [there, there]
+    told = run_tasks([partial(knows, module)] * 6, workers=2)
+    assert {known for process, known in told if process != os.getpid()} == {there}
     assert "Traceback" not in capfd.readouterr().err  # what cannot be loaded is the business of the tasks
     executor.end_workers()
 
 
 def test_one_worker_is_not_started_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executor, "_starting", None)
+    monkeypatch.setattr(
+        executor, "get_reusable_executor", partial(fail, AssertionError("a process was started"))
+    )
     start_workers(1, ["this"])
-    assert executor._starting is None

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from rashomon.errors import Caution, DoesNotFit, cautions
 from rashomon.experiments.context import Context, Work
@@ -55,19 +56,25 @@ def missing_work(plan: Sequence[Study], context: Context) -> list[Work]:
         if not context.store.finished(specification, KIND):
             place = context.store.path(specification, KIND)
             same = context.store, context.data_dir, specification["data"]
-            work.append(Work(place, partial(_make_in_worker, study, *same)))
+            _contexts[same] = context  # for what of it this process does itself
+            work.append(Work(place, partial(_make_in_worker, study, same)))
     return work
 
 
-def _make_in_worker(study: Study, store: Store, data_dir: Path | None, data: str) -> None:
-    context = _context(store, data_dir, data)
+Reading = tuple[Store, Path | None, str]  # where work is kept, where data are looked for, and which
+_contexts: WeakValueDictionary[Reading, Context] = WeakValueDictionary()
+
+
+def _make_in_worker(study: Study, reading: Reading) -> None:
+    context = _contexts.get(reading) or _context(reading)
     with suppress(DoesNotFit):  # the audit hears it again when the study's turn comes
         _make(study, context, _specification(study, context))
 
 
 @lru_cache(maxsize=1)
-def _context(store: Store, data_dir: Path | None, data: str) -> Context:
+def _context(reading: Reading) -> Context:
     """One for all studies of a worker, so that data are read once, and again when a file has changed."""
+    store, data_dir, _ = reading
     return Context(store, data_dir, workers=1)
 
 

@@ -1,8 +1,8 @@
 """Many independent tasks (seeds, lambdas, datasets) at once, with the results of doing them one by one.
 
-joblib does the work: processes on this machine by default, a Ray or Dask cluster by name. Every task computes
-with one thread wherever it runs, also in this process, so that no sum is taken in another order when the
-number of workers changes.
+By default this process works, and others beside it (loky, which joblib brings); joblib takes the tasks to a Ray or
+Dask cluster by name. Every task computes with one thread wherever it runs, also in this process, so that no sum is
+taken in another order when the number of workers changes.
 """
 
 from __future__ import annotations
@@ -10,24 +10,34 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-import threading
-import warnings
+import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from concurrent.futures import Executor, Future
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from contextvars import ContextVar
-from functools import lru_cache, partial
+from functools import lru_cache
+from queue import SimpleQueue
 from typing import Any, Literal, TypeVar, get_args
 
 import joblib
-from joblib.externals.loky.process_executor import TerminatedWorkerError
+from joblib.externals.loky import get_reusable_executor
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from rashomon.errors import UserError, unknown_name
 from rashomon.lazy import load_quickly
-from rashomon.progress import show_progress
+from rashomon.progress import show_progress, silence
 
 T = TypeVar("T")
 Backend = Literal["processes", "ray", "dask", "serial"]
+
+# A worker has one core, and what reads these when it is loaded would start a thread for every core.
+ONE_THREAD = {
+    f"{library}_NUM_THREADS": "1" for library in ("OMP", "MKL", "OPENBLAS", "BLIS", "NUMBA", "NUMEXPR")
+} | {"VECLIB_MAXIMUM_THREADS": "1"}
+IDLE_SECONDS = 300  # after which a process that waits for more work leaves
+TOKENIZERS = "TOKENIZERS_PARALLELISM"  # their threads would compete with the other workers
 
 _inside_task: ContextVar[bool] = ContextVar("inside_task", default=False)
 
@@ -48,15 +58,14 @@ def run_tasks(
         raise UserError(f"The number of workers must be at least 1, not {workers}.")
     if not tasks:
         return []
-    here = backend == "serial" or _inside_task.get()
-    if backend == "processes" and not here:
-        workers = min(workers or joblib.cpu_count(), len(tasks))
-        here = workers == 1
-    outcomes = _in_this_process(tasks) if here else _in_workers(tasks, workers, backend)
-    if _starting is not None:
-        _starting.join()
+    if backend == "serial" or _inside_task.get():
+        outcomes = _in_this_process(tasks)
+    elif backend == "processes":
+        outcomes = _in_processes(tasks, min(workers or joblib.cpu_count(), len(tasks)))
+    else:
+        outcomes = _in_cluster(tasks, workers, backend)
     results: dict[int, T] = {}
-    with closing(outcomes):  # on an error or Ctrl-C here, joblib stops its workers when the generator closes
+    with closing(outcomes):  # on an error or Ctrl-C here, the workers are stopped when the generator closes
         for index, result in outcomes:
             results[index] = result
             if on_done is not None:
@@ -66,17 +75,10 @@ def run_tasks(
 
 def start_workers(workers: int | None, modules: Sequence[str]) -> None:
     """Let processes load what they will need while this one still loads its own; the next tasks find them ready."""
-    global _starting
-    count = workers or joblib.cpu_count()
-    if count < 2 or _starting is not None or _inside_task.get():
-        return
-    _starting = threading.Thread(target=_start, args=(count, tuple(modules)), daemon=True)
-    _starting.start()
-
-
-def _start(count: int, modules: Sequence[str]) -> None:
-    with suppress(Exception):  # whatever is wrong with a module or a worker, the tasks themselves will say
-        list(_in_workers([partial(_load, modules)] * count, count, "processes"))
+    others = (workers or joblib.cpu_count()) - 1
+    if others and not _inside_task.get():
+        for _ in range(others):
+            _other_processes(others).submit(_load, modules)  # what is wrong with a module the tasks will say
 
 
 def _load(modules: Sequence[str]) -> None:
@@ -85,16 +87,20 @@ def _load(modules: Sequence[str]) -> None:
         importlib.import_module(module)
 
 
-_starting: threading.Thread | None = None
+def _other_processes(count: int) -> Executor:
+    """Processes beside this one, kept from one round of tasks to the next."""
+    others: Executor = get_reusable_executor(max_workers=count, timeout=IDLE_SECONDS, env=ONE_THREAD)
+    return others
 
 
 def end_workers() -> None:
     """Processes that wait for more work are ended at once: asked politely, they take seconds to leave."""
-    # Ended while they still load, they hold a folder that joblib then cannot delete; its tracker does so later.
-    warnings.filterwarnings("ignore", "Failed to delete temporary folder")
     loky = sys.modules.get("joblib.externals.loky.reusable_executor")
     executor = getattr(loky, "_executor", None)
     if executor is not None:
+        patience = time.monotonic() + 1.0
+        while not executor._work_ids.empty() and time.monotonic() < patience:
+            time.sleep(0.01)  # a task on its way to a worker: its thread would stumble over one that is gone
         executor.shutdown(wait=True, kill_workers=True)
 
 
@@ -133,9 +139,20 @@ def _perform(index: int, task: Callable[[], T]) -> tuple[int, T]:
 
 
 def _perform_in_worker(index: int, task: Callable[[], T]) -> tuple[int, T]:
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # its threads would compete with the other workers
+    os.environ[TOKENIZERS] = "false"
     show_progress(False)  # bars of several workers would write over each other
     return _perform(index, task)
+
+
+def _perform_beside_workers(index: int, task: Callable[[], T]) -> tuple[int, T]:
+    """As in a worker, but only for as long as the task takes."""
+    before = os.environ.get(TOKENIZERS)
+    os.environ[TOKENIZERS] = "false"
+    try:
+        with silence():
+            return _perform(index, task)
+    finally:
+        os.environ.pop(TOKENIZERS) if before is None else os.environ.update({TOKENIZERS: before})
 
 
 def _in_this_process(tasks: Sequence[Callable[[], T]]) -> Generator[tuple[int, T], None, None]:
@@ -143,7 +160,55 @@ def _in_this_process(tasks: Sequence[Callable[[], T]]) -> Generator[tuple[int, T
         yield _perform(index, task)
 
 
-def _in_workers(
+def _in_processes(tasks: Sequence[Callable[[], T]], workers: int) -> Generator[tuple[int, T], None, None]:
+    """This process and others beside it: whoever is free takes the next task."""
+    if workers == 1:
+        yield from _in_this_process(tasks)
+        return
+    waiting = deque(enumerate(tasks))
+    ended: SimpleQueue[Future[tuple[int, T]]] = SimpleQueue()
+    others = _other_processes(workers - 1)
+
+    def hand_out(last: Future[tuple[int, T]] | None = None) -> None:
+        """Give the next task to a process that is free, because it has not begun or ended its last one."""
+        if last is not None:
+            ended.put(last)
+            if last.cancelled() or last.exception() is not None:
+                return  # whoever takes it from the queue ends all
+        try:
+            index, task = waiting.popleft()
+            others.submit(_perform_in_worker, index, task).add_done_callback(hand_out)
+        except IndexError:
+            pass  # none is left
+        except Exception as error:  # nobody hears what a callback raises
+            failed: Future[tuple[int, T]] = Future()
+            failed.set_exception(error)
+            ended.put(failed)
+
+    def next_outcome() -> tuple[int, T]:
+        if ended.empty():
+            try:
+                index, task = waiting.popleft()
+            except IndexError:
+                pass  # then there is nothing to do here but wait
+            else:
+                return _perform_beside_workers(index, task)
+        return ended.get().result()
+
+    try:
+        for _ in range(workers - 1):
+            hand_out()
+        for _ in tasks:
+            yield next_outcome()
+    except BaseException as error:  # also when nobody wants the rest
+        waiting.clear()
+        end_workers()
+        if isinstance(error, BrokenProcessPool):
+            raise UserError("A worker process died, often for want of memory; use fewer workers.") from error
+        raise
+
+
+def _in_cluster(
     tasks: Sequence[Callable[[], T]], workers: int | None, backend: Backend
 ) -> Generator[tuple[int, T], None, None]:
     with _BACKENDS[backend](workers):
@@ -155,16 +220,9 @@ def _in_workers(
             else "generator_unordered",  # Ray's joblib cannot do the latter
             mmap_mode="c",  # tasks may write to arrays they were given, as they may in this process
         )
-        calls = (joblib.delayed(_perform_in_worker)(index, task) for index, task in enumerate(tasks))
-        try:
-            yield from parallel(calls)
-        except TerminatedWorkerError as error:
-            raise UserError("A worker process died, often for want of memory; use fewer workers.") from error
-
-
-def _processes(workers: int | None) -> AbstractContextManager[Any]:
-    config: AbstractContextManager[Any] = joblib.parallel_config(backend="loky", inner_max_num_threads=1)
-    return config
+        yield from parallel(
+            joblib.delayed(_perform_in_worker)(index, task) for index, task in enumerate(tasks)
+        )
 
 
 def _ray(workers: int | None) -> AbstractContextManager[Any]:
@@ -189,7 +247,6 @@ def _dask(workers: int | None) -> Iterator[None]:
 
 
 _BACKENDS: dict[str, Callable[[int | None], AbstractContextManager[Any]]] = {
-    "processes": _processes,
     "ray": _ray,
     "dask": _dask,
 }
