@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.stats
 
 from rashomon.experiments.simulation_tables import (
+    ComparedRankings,
     accuracy_table,
+    compared_rankings,
     gains_table,
     noise_table,
     price_table,
@@ -116,17 +121,40 @@ def test_rankings_that_agree_and_that_do_not() -> None:
     measure = pd.DataFrame(
         {"measure": "erasure-like", "explanation": ["a", "b", "c"], "rank": [3.0, 2.0, 1.0]}
     )
-    found = rank_correlations(ranks_by_seed(instances), measure)
+    rankings = compared_rankings(ranks_by_seed(instances), measure)
+    found = rank_correlations(rankings)
     tau = {(row["first"], row["second"]): row["tau"] for row in found.to_dict("records")}
     assert tau["s, multitask, 10 %", "s, attention-regularisation, 10 %"] == 1
     assert tau["s, multitask, 10 %", "t, multitask, 10 %"] == -1
     assert tau["s, multitask, 10 %", "erasure-like"] == 1
     assert tau["t, multitask, 10 %", "erasure-like"] == -1
     assert (found["n"] == len(SEEDS)).all()
-    between = rank_agreement(found).set_index(["between", "learning"])["mean"].to_dict()
+    between = rank_agreement(rankings).set_index(["between", "learning"])["mean"].to_dict()
     assert between["strategies", ""] == 1
     assert between["students", ""] == between["students", "multitask"] == -1
     assert between["all", ""] == pytest.approx(-1 / 3)
+
+
+def test_rankings_are_compared_seed_by_seed_too() -> None:
+    """Students agree under some seeds and not under others: the interval is over seeds, as SciPy has it."""
+    one = pd.DataFrame({seed: [1.0, 2, 3, 4] for seed in range(4)}, index=list("abcd"))
+    other = one.copy()
+    other[1], other[2] = [2.0, 1, 3, 4], [4.0, 3, 2, 1]
+    third = pd.DataFrame({seed: [4.0, 3, 2, 1] for seed in range(4)}, index=list("abcd"))
+    pairs = [
+        ComparedRankings("s", "t", "students", "multitask", (one, other)),
+        ComparedRankings("s", "u", "students", "multitask", (one, third)),
+    ]
+    assert pairs[0].by_seed == pytest.approx([1, 2 / 3, -1, 1])
+    row = rank_agreement(pairs).set_index(["between", "learning"]).loc[("students", "multitask")]
+    seeds = (np.array([1, 2 / 3, -1, 1]) - 1) / 2  # the mean of both pairs
+    assert row["mean"] == pytest.approx((pairs[0].tau - 1) / 2)
+    assert row["by_seed"] == pytest.approx(seeds.mean())
+    low, high = scipy.stats.t.interval(0.95, 3, seeds.mean(), scipy.stats.sem(seeds))
+    assert row["by_seed_low"] == pytest.approx(max(low, -1))
+    assert row["by_seed_high"] == pytest.approx(high)
+    few = [replace(pair, ranks=(pair.ranks[0][[0, 1]], pair.ranks[1][[0, 1]])) for pair in pairs]
+    assert np.isnan(rank_agreement(few)["by_seed_low"]).all()  # two seeds have no interval
 
 
 def test_noise_goes_with_accuracy() -> None:

@@ -7,6 +7,7 @@ chance, so that figures have the intervals and tests of `measures.intervals`; ra
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -149,69 +150,111 @@ def rank_table(ranks: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows).sort_values("mean", ignore_index=True) if rows else pd.DataFrame()
 
 
-def rank_correlations(ranks: pd.DataFrame, measures: pd.DataFrame) -> pd.DataFrame:
-    """Kendall's tau-b between the rankings of every two judges, and of judges and measures that need no student.
+@dataclass(frozen=True)
+class ComparedRankings:
+    """Two rankings of the same explanations, each explanations by seeds, and how they differ."""
 
-    ``tau`` is that of the rankings over all seeds; mean and interval are of the taus seed by seed, which are lower.
-    """
+    first: str
+    second: str
+    between: str
+    learning: str  # where it is the same for both
+    ranks: tuple[pd.DataFrame, pd.DataFrame]
+
+    @property
+    def tau(self) -> float:
+        """Kendall's tau-b of the rankings over all seeds."""
+        one, other = self.ranks
+        return _tau(one.mean(axis=1), other.mean(axis=1))
+
+    @property
+    def by_seed(self) -> list[float]:
+        """The same seed by seed, which is lower, because the rankings of one seed hold more luck."""
+        one, other = self.ranks
+        return [_tau(one[seed], other[seed]) for seed in one.columns]
+
+
+def compared_rankings(ranks: pd.DataFrame, measures: pd.DataFrame) -> list[ComparedRankings]:
+    """The rankings of every two judges, and of judges and measures that need no student."""
     names = [
         dict(zip(JUDGE, values, strict=True)) for values in ranks[JUDGE].drop_duplicates().to_numpy().tolist()
     ]
     judges = [(keys, _ranking(ranks, keys)) for keys in names]
-    rows = []
+    pairs = []
     for (one, first), (other, second) in combinations(judges, 2):
-        about = {"first": _called(one), "second": _called(other), "between": _between(one, other)}
         same = one["learning"] if one["learning"] == other["learning"] else ""
-        rows.append(about | {"learning": same} | _taus(first, second))
+        both = first.align(second, join="inner")
+        pairs.append(ComparedRankings(_called(one), _called(other), _between(one, other), same, both))
     for measure, part in measures.groupby("measure", sort=False):
         order = part.set_index("explanation")["rank"]
         by_measure = pd.DataFrame(dict.fromkeys(ranks["seed"].unique(), order))
         for keys, ranking in judges:
-            about = {
-                "first": _called(keys),
-                "second": str(measure),
-                "between": str(measure),
-                "learning": keys["learning"],
-            }
-            rows.append(about | _taus(ranking, by_measure))
-    return pd.DataFrame(rows)
+            both = ranking.align(by_measure, join="inner")
+            pairs.append(ComparedRankings(_called(keys), str(measure), str(measure), keys["learning"], both))
+    return pairs
 
 
-def rank_agreement(correlations: pd.DataFrame) -> pd.DataFrame:
-    """How far rankings agree on average, by what differs between them."""
-    if correlations.empty:
-        return pd.DataFrame()
-    kinds = [(str(kind), "", part) for kind, part in correlations.groupby("between", sort=False)]
-    students = correlations[correlations["between"] == "students"]
-    kinds += [
-        ("students", str(learning), part) for learning, part in students.groupby("learning", sort=False)
-    ]
-    for kind, members in TOGETHER.items():
-        part = correlations[correlations["between"].isin(members)]
-        kinds += [(kind, "", part)] if len(part) else []
-    rows = []
-    for kind, learning, part in kinds:
-        known = part["tau"].dropna()
-        ends = {"low": known.min(), "high": known.max(), "interval": "range" if len(known) > 1 else "none"}
-        about = {"between": kind, "learning": learning, "n": len(known), "undefined": len(part) - len(known)}
-        rows.append(about | {"mean": known.mean(), "std": known.std()} | ends)
-    return pd.DataFrame(rows)
+def rank_correlations(pairs: Sequence[ComparedRankings]) -> pd.DataFrame:
+    """``tau`` is that of the rankings over all seeds; mean and interval are of the taus seed by seed."""
+    return pd.DataFrame(
+        {
+            "first": pair.first,
+            "second": pair.second,
+            "between": pair.between,
+            "learning": pair.learning,
+            "explanations": len(pair.ranks[0]),
+            "tau": pair.tau,
+            **summary_row([pair.by_seed], bounds=(-1, 1)),
+        }
+        for pair in pairs
+    )
+
+
+def rank_agreement(pairs: Sequence[ComparedRankings]) -> pd.DataFrame:
+    """How far rankings agree on average, by what differs between them.
+
+    ``mean`` is over pairs of rankings, with their range; ``by_seed`` the mean of the taus seed by seed, with an
+    interval over seeds.
+    """
+    kinds: dict[tuple[str, str], list[ComparedRankings]] = {}
+    for pair in pairs:
+        kinds.setdefault((pair.between, ""), []).append(pair)
+    for pair in pairs:
+        if pair.between == "students":
+            kinds.setdefault((pair.between, pair.learning), []).append(pair)
+    for together, members in TOGETHER.items():
+        if part := [pair for pair in pairs if pair.between in members]:
+            kinds[together, ""] = part
+    return pd.DataFrame(
+        {"between": kind, "learning": learning} | _agreement_row(part)
+        for (kind, learning), part in kinds.items()
+    )
+
+
+def _agreement_row(pairs: Sequence[ComparedRankings]) -> Row:
+    taus = pd.Series([pair.tau for pair in pairs])
+    known = taus.dropna()
+    ends = {"low": known.min(), "high": known.max(), "interval": "range" if len(known) > 1 else "none"}
+    # Pairs of one seed share judges, so that only their mean over a seed is an independent figure.
+    seeds = pd.DataFrame([pair.by_seed for pair in pairs]).mean(axis=0)
+    over_seeds = summary_row([seeds.to_numpy()], bounds=(-1, 1))
+    sure = over_seeds["interval"] == "95 %"
+    return {
+        "n": len(known),
+        "undefined": len(taus) - len(known),
+        "mean": known.mean(),
+        "std": known.std(),
+        **ends,
+        "seeds": len(seeds),
+        "by_seed": over_seeds["mean"],
+        "by_seed_low": over_seeds["low"] if sure else np.nan,
+        "by_seed_high": over_seeds["high"] if sure else np.nan,
+    }
 
 
 def _ranking(ranks: pd.DataFrame, keys: Mapping[str, Any]) -> pd.DataFrame:
     """Explanations by seeds: the mean rank over sizes."""
     own = ranks[np.logical_and.reduce([ranks[name] == value for name, value in keys.items()])]
     return own.pivot_table(index="explanation", columns="seed", values="rank", aggfunc="mean", sort=False)
-
-
-def _taus(first: pd.DataFrame, second: pd.DataFrame) -> Row:
-    one, other = first.align(second, join="inner")
-    each = [_tau(one[seed], other[seed]) for seed in one.columns]
-    return {
-        "explanations": len(one),
-        "tau": _tau(one.mean(axis=1), other.mean(axis=1)),
-        **summary_row([each], bounds=(-1, 1)),
-    }
 
 
 def _tau(one: pd.Series[float], other: pd.Series[float]) -> float:

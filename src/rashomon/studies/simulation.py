@@ -28,6 +28,7 @@ from rashomon.experiments.lessons import CONTROLS, FEWEST, HUMAN, NONE, RANDOM, 
 from rashomon.experiments.simulation_figures import ACCURACY, Measured, figures_of
 from rashomon.experiments.simulation_tables import (
     accuracy_table,
+    compared_rankings,
     gains_table,
     noise_table,
     price_table,
@@ -225,14 +226,14 @@ class Simulation(Study):
         instances = simulated.instances
         measures = self._measures(context, taught)
         ranks = ranks_by_seed(instances)
-        correlations = rank_correlations(ranks, measures)
+        rankings = compared_rankings(ranks, measures)
         gains = gains_table(instances, self.apart)
         tables = {
             "summary": self.summary(instances, simulated.chosen),
             "gains": gains,
             "ranks": rank_table(ranks),
-            "rank-agreement": rank_agreement(correlations),
-            "rank-correlations": correlations,
+            "rank-agreement": rank_agreement(rankings),
+            "rank-correlations": rank_correlations(rankings),
             "price": price_table(gains, taught.costs(), sizes),
             "noise": noise_table(instances),
             "measures": measures,
