@@ -39,7 +39,7 @@ def test_steps_grow_only_where_the_gap_asks_for_it(jobs: Jobs) -> None:
     paths = resolve_paths(job, SETTINGS)
     assert max(path.gap(path.inputs) for path in paths) <= 0.01
     fine = resolve_paths(jobs("bert"), PathSettings("pad", None, 128, 0.01))
-    coarse = resolve_paths(jobs("bert"), PathSettings("pad", "trapezoid", 9, 0.01))
+    coarse = resolve_paths(jobs("bert"), PathSettings("pad", None, None, 0.01, most_steps=9))
     refined = [i for i, path in enumerate(coarse) if path.gap(path.inputs) > 0.01]
     assert 0 < len(refined) < len(paths)
     for i, path in enumerate(paths):

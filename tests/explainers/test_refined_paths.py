@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.integrate import simpson
 
 from rashomon.explainers import explain
 from rashomon.explainers.path_integrals import PathSettings, resolve_paths
@@ -28,7 +29,7 @@ def refined(output: Curve, slope: Curve, target: float = 0.01, most: int = 257) 
     """The loop of ``refined_lines`` on a curve in closed form."""
     places = np.linspace(0, 1, 9)
     line = Line(places, *at(places, output, slope))
-    while line.is_missing(target) and len(line.places) < most:
+    while line.is_missing(target) and len(line.places) + 2 <= most:
         new = line.next_places(target, most - len(line.places))
         line = line.with_points(new, *at(new, output, slope))
     return line
@@ -72,16 +73,26 @@ def test_a_smooth_path_stays_as_it_is() -> None:
     np.testing.assert_allclose(line.scores, [1, 1])
 
 
-@given(st.lists(st.floats(-3, 3), min_size=5, max_size=5), st.integers(0, 3))
+@given(st.lists(st.floats(-2, 2), min_size=4, max_size=4), st.floats(0.2, 3.0))
+def test_a_cubic_slope_is_met_exactly(powers: list[float], end: float) -> None:
+    """Simpson's rule is exact up to the third power, on stretches of whatever length."""
+    slope, output = np.polynomial.Polynomial(powers), np.polynomial.Polynomial(powers).integ()
+    places = np.array([0.0, 0.125, 0.25, 0.625, 1.0]) * end
+    line = Line(places, output(places), slope(places)[:, None])
+    np.testing.assert_allclose(line.scores, [line.change], atol=1e-9)
+    np.testing.assert_allclose(line.missed(), 0, atol=1e-9)
+
+
+@given(st.lists(st.floats(-3, 3), min_size=9, max_size=9), st.integers(0, 3))
 def test_the_stretch_that_is_missed_is_halved_first(slopes: list[float], bad: int) -> None:
-    """Outputs are made to fit the rule everywhere but on one stretch."""
-    places, each = np.linspace(0, 1, 5), np.array(slopes)
-    steps = np.diff(places) * (each[1:] + each[:-1]) / 2
-    steps[bad] += 5
-    line = Line(places, np.concatenate([[0.0], np.cumsum(steps)]), each[:, None])
+    """Outputs are made to fit SciPy's rule everywhere but on one stretch."""
+    places, each = np.linspace(0, 1, 9), np.array(slopes)
+    steps = [simpson(each[k : k + 3], x=places[k : k + 3]) + 5 * (k == 2 * bad) for k in range(0, 8, 2)]
+    outputs = np.interp(places, places[::2], np.concatenate([[0.0], np.cumsum(steps)]))
+    line = Line(places, outputs, each[:, None])
     assert line.missed().argmax() == bad
     assert line.missed()[bad] == pytest.approx(5)
-    np.testing.assert_allclose(line.next_places(0.01, 10), [(places[bad] + places[bad + 1]) / 2])
+    np.testing.assert_allclose(line.next_places(0.01, 10), 0.25 * bad + np.array([0.0625, 0.1875]))
 
 
 @pytest.mark.parametrize(
@@ -95,12 +106,15 @@ def test_the_stretch_that_is_missed_is_halved_first(slopes: list[float], bad: in
 def test_as_many_stretches_are_halved_as_hold_most_of_what_is_missed(
     missed: list[float], halved: list[int]
 ) -> None:
-    outputs = np.concatenate([[0.0], np.cumsum(missed)])
-    line = Line(np.linspace(0, 1, 5), outputs, np.zeros((5, 1)))  # flat slopes miss every change
-    np.testing.assert_allclose(line.next_places(0.01, 10), [0.125 + 0.25 * at for at in halved])
-    assert len(line.next_places(0.01, 1)) == 1
+    outputs = np.repeat(np.concatenate([[0.0], np.cumsum(missed)]), 2)[
+        1:
+    ]  # what a middle has is not looked at
+    line = Line(np.linspace(0, 1, 9), outputs, np.zeros((9, 1)))  # flat slopes miss every change
+    middles = [0.25 * at + quarter for at in halved for quarter in (0.0625, 0.1875)]
+    np.testing.assert_allclose(line.next_places(0.01, 10), middles)
+    assert len(line.next_places(0.01, 2)) == len(line.next_places(0.01, 3)) == 2
     almost = SHARE * 0.9  # what is left to miss is within the gap that is allowed
-    assert len(line.next_places(1 / almost, 10)) == 1
+    assert len(line.next_places(1 / almost, 10)) == 2
 
 
 def test_new_points_stand_in_their_places() -> None:
@@ -123,7 +137,7 @@ def test_scores_are_those_of_many_points(jobs: Jobs, name: str) -> None:
 
 
 def test_no_more_points_than_allowed_and_no_more_than_halving_takes(jobs: Jobs) -> None:
-    assert {len(line.places) for line in refined_lines(jobs("bert"), "pad", 0.0, 9, 30)} == {30}
+    assert {len(line.places) for line in refined_lines(jobs("bert"), "pad", 0.0, 9, 30)} == {29}
     job, halving = jobs("bert"), jobs("bert")
     resolve_paths(job, PathSettings("pad", None, None, 0.003))
     resolve_paths(halving, PathSettings("pad", None, None, 0.003), how="norm")

@@ -20,7 +20,14 @@ from rashomon.experiments.subject import Subject
 from rashomon.experiments.testimony import Ask, hear
 from rashomon.explainers import Explanations, explain
 from rashomon.models.build import load_model
-from rashomon.studies.agreement import Agreement, agreement, judge, mean_by_example, with_others
+from rashomon.studies.agreement import (
+    Agreement,
+    agreement,
+    judge,
+    mean_by_example,
+    with_others,
+    without_own_noise,
+)
 from tests.models.tiny import SINGLES, dataset
 from tests.studies.planted import planted, subject_in
 
@@ -233,8 +240,10 @@ def _repeat(mean: float, n: int = 100) -> dict[str, float]:
 @pytest.mark.parametrize(
     ("mean", "repeat", "rating", "words"),
     [
-        (0.85, 1.0, "good", "about as well as with itself"),
-        (0.45, 0.5, "good", "about as well as with itself"),
+        (0.85, 1.0, "good", "agrees with the others"),
+        (0.72, 0.7, "good", "as far as its own noise lets it"),  # .82 without it
+        (0.65, 0.9, "mixed", "mostly"),
+        (0.45, 0.5, "mixed", "partly"),  # noise explains a part of what is missing, not all: .56 without it
         (0.45, 0.9, "mixed", "partly"),
         (0.45, None, "mixed", "partly"),
         (0.65, None, "mixed", "mostly"),  # the word that the verdict has for this tau
@@ -252,6 +261,17 @@ def test_a_method_is_judged_by_its_own_repetition(
     assert words in judged.words
     assert f"tau {mean:.2f}" in judged.number
     assert (SAMPLING in judged.number) == (repeat is not None)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("apart", [0.2, 1.0, 3.0])
+def test_the_noise_of_a_method_is_taken_out_of_its_agreement(noise: float, apart: float) -> None:
+    """Simulated: what a method would say without noise, two noisy readings of it, and another method."""
+    generator = np.random.default_rng(7)
+    true, other, *readings = generator.normal(size=(4, 4000))
+    other, (one, again) = true + apart * other, (true + noise * reading for reading in readings)
+    found = without_own_noise(stats.kendalltau(one, other).statistic, stats.kendalltau(one, again).statistic)
+    assert found == pytest.approx(stats.kendalltau(true, other).statistic, abs=0.03)
 
 
 def test_a_deterministic_method_agrees_with_itself() -> None:

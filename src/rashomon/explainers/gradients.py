@@ -91,7 +91,7 @@ class IntegratedGradients(Explainer):
     name: ClassVar[str] = "integrated-gradients"
     needs: ClassVar[frozenset[str]] = NEEDS_GRADIENTS
     steps: int | None = None
-    rule: Quadrature | None = None  # None: Gauss-Legendre for given steps, else trapezoids, finer as needed
+    rule: Quadrature | None = None  # None: Gauss-Legendre for given steps, else Simpson's, finer as needed
     target_gap: float = 0.01
     reference: Reference = "pad"
     aggregation: Aggregation = "sum"

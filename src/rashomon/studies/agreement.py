@@ -51,7 +51,7 @@ from rashomon.studies.base import ExplanationStudy, Finding, Judgement, studies
 from rashomon.wording import capitalised, decimal, sample, with_interval
 
 HEADLINE = "kendall"
-CLOSE_TO_CEILING = 0.8  # share of a method's agreement with itself that counts as agreeing with others
+FULL_AGREEMENT = 0.8  # tau, but for the method's own noise
 MUCH_AGREEMENT = 0.6
 SOME_AGREEMENT = 0.3  # tau; below it a ceiling is too low to say anything, too
 # Explainers that estimate one quantity in two ways are one voice, however often it speaks.
@@ -221,12 +221,28 @@ def judge(
 
 
 def _agrees(mean: float, ceiling: float | None) -> tuple[Rating, str]:
-    """By the share of a method's agreement with itself that it reaches with others."""
-    if ceiling is not None and ceiling >= SOME_AGREEMENT and mean >= CLOSE_TO_CEILING * ceiling:
-        return "good", "agrees with the others about as well as with itself"
+    """By the agreement with others that a method would have if sampling did not move its scores."""
+    told_apart = (
+        ceiling is not None and ceiling >= SOME_AGREEMENT
+    )  # a method that is noise agrees with nothing
+    noiseless = without_own_noise(mean, ceiling) if told_apart and ceiling is not None else mean
+    if told_apart and noiseless >= FULL_AGREEMENT:
+        return "good", "agrees with the others" + (
+            "" if ceiling == 1 else ", as far as its own noise lets it"
+        )
     if mean >= SOME_AGREEMENT:
         return "mixed", f"{_how_far(mean)} agrees with the others"
     return "poor", "tells another story than the others"
+
+
+def without_own_noise(tau: float, repeat: float) -> float:
+    """What tau with another would be without the noise of one of the two, whose tau with its own repeat is known.
+
+    Spearman's correction for attenuation: a correlation shrinks by the root of the reliability. Taus are taken for the
+    correlations that they belong to in normal data (Greiner), and back.
+    """
+    shrunk = np.sin(np.pi / 2 * tau) / np.sqrt(np.sin(np.pi / 2 * repeat))
+    return float(2 / np.pi * np.arcsin(np.clip(shrunk, -1, 1)))
 
 
 def with_others(method: str, taus: pd.DataFrame) -> Row | None:

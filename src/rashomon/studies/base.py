@@ -57,7 +57,7 @@ class Judgement:
     method: str
     aspect: str  # "agreement", "stability", "faithfulness", "truth", "cost", or one of a study's own
     rating: Rating  # never shown by colour alone
-    words: str  # "agrees with the others about as well as with itself"
+    words: str  # "partly agrees with the others"
     number: str  # "tau 0.42 [0.38, 0.46] (n = 100) with the others"
     gauges: tuple[Gauge, ...] = ()
 
