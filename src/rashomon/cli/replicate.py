@@ -157,7 +157,7 @@ def _write_document(
     if figures.is_file():
         _take_over(figures, store, printer)
     command = f"rashomon replicate --write {file.name}"
-    text = replication_document(store.runs(), choice, store.data_dir, command)
+    text = replication_document(store.runs(), choice, command)
     with written_or_told(f"Cannot write {file}"):
         write_bytes(file, text.encode())
         write_bytes(figures, ledger(all_kept(store.runs())).encode())

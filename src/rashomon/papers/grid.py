@@ -71,10 +71,15 @@ def tables_of(paper: Paper, choice: Choice) -> list[Table]:
     return [paper.table(id) for id in choice.tables or paper.tables]
 
 
-def grid_of(paper: Paper, choice: Choice, data_dir: Path | None = None) -> Grid:
-    """The points of the chosen tables that can be run here, and what cannot be, with the reason."""
+def grid_of(
+    paper: Paper, choice: Choice, data_dir: Path | None = None, *, wherever_run: bool = False
+) -> Grid:
+    """The points of the chosen tables that can be run here, and what cannot be, with the reason.
+
+    ``wherever_run`` asks for no data, because the points were run already, here or elsewhere.
+    """
     _check_names(paper, choice)
-    here = set(known_names(data_dir))
+    here = None if wherever_run else set(known_names(data_dir))
     _check_changes(paper, choice)
     found: dict[str, Point] = {}
     not_run: list[str] = []
@@ -88,7 +93,7 @@ def grid_of(paper: Paper, choice: Choice, data_dir: Path | None = None) -> Grid:
         not_run += _not_to_be_had(paper, table, choice)
         for run in runs_of(paper, table, choice):
             name = dataset_of(run)
-            if name not in here:
+            if here is not None and name not in here:
                 not_run.append(_no_data(paper, run, name, data_dir))
                 continue
             key = f"{run.study} {to_plain(run.settings)}"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -26,12 +25,12 @@ from rashomon.wording import DASH, duration, number, with_interval
 MOST_ROWS = 60  # of a table; of a longer one the kinds of figures are summed up
 
 
-def replication_document(store: Store, choice: Choice, data_dir: Path | None, command: str) -> str:
+def replication_document(store: Store, choice: Choice, command: str) -> str:
     """All papers of which something was run. Points in other settings count where there is none in the paper's."""
     kept = all_kept(store)
     claims = all_claims(store, choice, any_settings=True)
     found = [Findings(load(name), kept, choice, any_settings=True) for name in papers()]
-    chapters = [_chapter(one, data_dir) for one in found]
+    chapters = [_chapter(one) for one in found]
     versions = ", ".join(f"{name} {version}" for name, version in library_versions().items())
     newest = max((one.created for one in kept), default=None)
     written = "Nothing was run yet." if newest is None else f"The newest run is of {newest:%d %B %Y}."
@@ -68,20 +67,20 @@ def _decided(row: dict[Any, Any]) -> str:
     return f"{with_interval({**row, 'mean': row['value']}, digits=3)}, n = {number(row['n'], 0)}"
 
 
-def _chapter(findings: Findings, data_dir: Path | None) -> str:
+def _chapter(findings: Findings) -> str:
     """A paper's tables beside ours; empty where nothing of it was run."""
     paper = findings.paper
-    points = _points(findings, data_dir)
+    points = _points(findings)
     if not points:
         return ""
     tables = [_table(findings, table) for table in paper.tables.values()]
     return "\n\n".join([_heading(paper), _runs(points), *(text for text in tables if text)])
 
 
-def _points(findings: Findings, data_dir: Path | None) -> list[tuple[str, Kept, str]]:
+def _points(findings: Findings) -> list[tuple[str, Kept, str]]:
     """Name, run and in which ways it is not the paper's, of every point that was run."""
     found = []
-    for point in grid_of(findings.paper, Choice(), data_dir).points:
+    for point in grid_of(findings.paper, Choice(), wherever_run=True).points:
         kept = answering(point.run, point.paper, findings.kept, findings.choice, any_settings=True)
         if kept is not None:
             less = less_than_asked("it", point.study, kept.seeds, kept.texts)
