@@ -152,7 +152,9 @@ def _perform_beside_workers(index: int, task: Callable[[], T]) -> tuple[int, T]:
         with silence():
             return _perform(index, task)
     finally:
-        os.environ.pop(TOKENIZERS) if before is None else os.environ.update({TOKENIZERS: before})
+        del os.environ[TOKENIZERS]
+        if before is not None:
+            os.environ[TOKENIZERS] = before
 
 
 def _in_this_process(tasks: Sequence[Callable[[], T]]) -> Generator[tuple[int, T], None, None]:
