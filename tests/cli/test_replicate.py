@@ -118,7 +118,9 @@ def test_killed_and_resumed_gives_the_same_page(
     assert re.search(r"\| necessity on sst, bilstm \| [^|]+ \| 3 \| all \|", text)
     assert re.search(r"\| sst \| bilstm \| uniform \| f1 \| \.822 \| \d\.\d{3} \[.*\] \| −?\.\d{3} \|", text)
     assert "disagreement problem" not in text  # of that paper nothing was run
-    rashomon("replicate", "--write", "again.md", "--store", "two", *SMALL)  # what was run is told without the data
+    rashomon(
+        "replicate", "--write", "again.md", "--store", "two", *SMALL
+    )  # what was run is told without the data
     assert _tables(Path("again.md").read_text(encoding="utf-8")) == _tables(text)
     for _ in range(2):  # a store that knows nothing of it keeps what the figures beside the document tell
         rashomon("replicate", "--write", "done.md", "--store", "three", "--data-dir", data)

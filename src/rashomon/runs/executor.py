@@ -11,6 +11,7 @@ import importlib
 import os
 import sys
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Executor, Future
@@ -88,7 +89,12 @@ def _load(modules: Sequence[str]) -> None:
 
 
 def _other_processes(count: int) -> Executor:
-    """Processes beside this one, kept from one round of tasks to the next."""
+    """Processes beside this one, kept from one round of tasks to the next.
+
+    One that waited too long or has grown by some hundred megabytes leaves between two tasks and is replaced, which is
+    no news to a user.
+    """
+    warnings.filterwarnings("ignore", "A worker stopped while some jobs were given to the executor")
     others: Executor = get_reusable_executor(max_workers=count, timeout=IDLE_SECONDS, env=ONE_THREAD)
     return others
 
