@@ -211,6 +211,17 @@ def test_each_mean_is_held_against_its_own_figures(run: str, outcome: str) -> No
     assert ("only 1 of the 4 figures of the mean of x were run" in decision.why) == (run == "a")
 
 
+@pytest.mark.parametrize(("whole", "outcome"), [(0.5, "does not hold"), (0.95, "cannot tell")])
+def test_a_mean_that_was_run_decides_beside_one_that_was_not(whole: float, outcome: str) -> None:
+    """A claim about every mean fails with one of them, however little was run of the others."""
+    asked = single("threshold", term(), above=0.9, pooled=True, by=("dataset",))
+    published = pd.concat([ours(dict.fromkeys("abcd", (0.95, 0.0)), dataset=name) for name in "xy"])
+    run = [ours(dict.fromkeys("abcd", (whole, 0.01)), dataset="x"), ours({"a": (0.2, 0.1)}, dataset="y")]
+    decision = decide(asked, pd.concat(run, ignore_index=True), rows_of(published))
+    assert decision.outcome == outcome
+    assert ("only 1 of the 4 figures of the mean of y" in decision.why) == (outcome == "cannot tell")
+
+
 @pytest.mark.parametrize("kind", ["difference", "order"])
 def test_a_study_that_compared_the_two_itself_is_believed(kind: Literal["difference", "order"]) -> None:
     """What two figures share cancels in their difference, which their own intervals cannot know."""

@@ -98,7 +98,15 @@ def _decide_rule(rule: Rule, rows: Sequence[Quantity], published: Sequence[Quant
     if not found:
         return Decision("", NOT_RUN)
     family = float(norm.ppf(1 - 0.025 / len(found))) / NORMAL
-    judged = [(_judge(quantity, bounds, family), quantity, bounds) for quantity, bounds in found]
+    thin = _thin_means(rule, rows, published)
+    judged = [
+        (
+            OPEN if tuple(quantity.keys.values()) in thin else _judge(quantity, bounds, family),
+            quantity,
+            bounds,
+        )
+        for quantity, bounds in found
+    ]
     outcomes = [outcome for outcome, _, _ in judged]
     outcome = FAILS if FAILS in outcomes else OPEN if OPEN in outcomes else HOLDS
     _, worst, bounds = min(
@@ -107,14 +115,21 @@ def _decide_rule(rule: Rule, rows: Sequence[Quantity], published: Sequence[Quant
     why = f"{worst}, wanted {_words(bounds)}"
     if outcome == HOLDS and not has_every_link(rule, rows):
         outcome, why = OPEN, f"{why}, but not every link of the order was run"
-    expected = averaged_by(rule, published)
-    for keys, averaged in averaged_by(rule, rows).items():
-        if averaged < LEAST_SHARE * (whole := expected.get(keys, 0)):
-            outcome, why = (
-                OPEN,
-                f"{why}, but only {averaged} of the {whole} figures of {_mean_of(keys)} were run",
-            )
+    if outcome == OPEN:
+        why = ", but ".join((why, *thin.values()))
     return Decision("", outcome, len(found), worst.n, worst.value, worst.low, worst.high, why)
+
+
+def _thin_means(
+    rule: Rule, rows: Sequence[Quantity], published: Sequence[Quantity]
+) -> dict[tuple[Key, ...], str]:
+    """Means of which too little was run to decide anything, with a word about each."""
+    expected = averaged_by(rule, published)
+    return {
+        keys: f"only {averaged} of the {expected[keys]} figures of {_mean_of(keys)} were run"
+        for keys, averaged in averaged_by(rule, rows).items()
+        if averaged < LEAST_SHARE * expected.get(keys, 0)
+    }
 
 
 def _mean_of(keys: Sequence[Key]) -> str:
