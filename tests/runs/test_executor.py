@@ -250,6 +250,17 @@ def test_workers_that_were_started_early_have_loaded_and_serve_the_next_tasks(
     executor.end_workers()
 
 
+def test_few_tasks_end_none_of_the_workers(recwarn: pytest.WarningsRecorder) -> None:
+    """Three processes load; two tasks need one of them, and neither wait for the others nor send them away."""
+    executor.end_workers()
+    start_workers(4, ["this"])
+    assert run_tasks([partial(slow_first, 2)] * 2, workers=4) == [4, 4]
+    processes = {process for _, _, process in run_tasks([threads] * 16, workers=4)}
+    assert len(processes) == 4
+    assert not [warning for warning in recwarn if "resize" in str(warning.message)]
+    executor.end_workers()
+
+
 def test_one_worker_is_not_started_early(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         executor, "get_reusable_executor", partial(fail, AssertionError("a process was started"))

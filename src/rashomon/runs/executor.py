@@ -89,18 +89,26 @@ def _load(modules: Sequence[str]) -> None:
 
 
 def _other_processes(count: int) -> Executor:
-    """Processes beside this one, kept from one round of tasks to the next.
+    """At least so many processes beside this one, kept from one round of tasks to the next.
 
-    One that waited too long or has grown by some hundred megabytes leaves between two tasks and is replaced, which is
-    no news to a user.
+    There are never fewer than before: to end some that have loaded everything, and to wait for their tasks first, costs
+    more than it saves. One that waited too long or has grown by some hundred megabytes leaves between two tasks and is
+    replaced, which is no news to a user.
     """
+    global _started
     warnings.filterwarnings("ignore", "A worker stopped while some jobs were given to the executor")
-    others: Executor = get_reusable_executor(max_workers=count, timeout=IDLE_SECONDS, env=ONE_THREAD)
+    _started = max(_started, count)
+    others: Executor = get_reusable_executor(max_workers=_started, timeout=IDLE_SECONDS, env=ONE_THREAD)
     return others
+
+
+_started = 0  # processes beside this one, since the last ones were ended
 
 
 def end_workers() -> None:
     """Processes that wait for more work are ended at once: asked politely, they take seconds to leave."""
+    global _started
+    _started = 0
     loky = sys.modules.get("joblib.externals.loky.reusable_executor")
     executor = getattr(loky, "_executor", None)
     if executor is not None:

@@ -222,14 +222,10 @@ def judge(
 
 def _agrees(mean: float, ceiling: float | None) -> tuple[Rating, str]:
     """By the agreement with others that a method would have if sampling did not move its scores."""
-    told_apart = (
-        ceiling is not None and ceiling >= SOME_AGREEMENT
-    )  # a method that is noise agrees with nothing
-    noiseless = without_own_noise(mean, ceiling) if told_apart and ceiling is not None else mean
-    if told_apart and noiseless >= FULL_AGREEMENT:
-        return "good", "agrees with the others" + (
-            "" if ceiling == 1 else ", as far as its own noise lets it"
-        )
+    # What is mere noise (a low ceiling) agrees with nothing, and is not corrected.
+    if ceiling and ceiling >= SOME_AGREEMENT and without_own_noise(mean, ceiling) >= FULL_AGREEMENT:
+        limited = "" if ceiling == 1 else ", as far as its own noise lets it"
+        return "good", f"agrees with the others{limited}"
     if mean >= SOME_AGREEMENT:
         return "mixed", f"{_how_far(mean)} agrees with the others"
     return "poor", "tells another story than the others"
