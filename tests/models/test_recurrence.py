@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from rashomon.models import recurrence
+from rashomon.models import recurrence, recurrent_loops
 from rashomon.models.encoders import Encoder, RecurrentLayer
 from rashomon.models.recurrence import Lines, Tabled, along, entering, from_table, recurring, suits
 from rashomon.models.sequences import Layout
@@ -130,7 +130,7 @@ def test_states_are_given_back_when_their_outputs_are_gone(both_ways: tuple[nn.L
 def test_slopes_between_two_points(at: float, apart: float) -> None:
     one, other = np.tanh(at + apart), np.tanh(at)
     expected = (one - other) / apart if apart else 1 - other**2
-    told = recurrence._slopes(np.float64(apart), one, other, np.float64(recurrence.NEAR))
+    told = recurrent_loops._slopes(np.float64(apart), one, other, np.float64(recurrent_loops.NEAR))
     assert told == pytest.approx(expected, rel=1e-6 if 0 < apart < 1e-3 else 2e-8)
 
 
@@ -159,3 +159,29 @@ def test_an_encoder_with_a_way_of_its_own_is_not_led_around_it() -> None:
         assert Encoder(layers, 2 * SIZE).eval().enters
         assert not Louder(layers, 2 * SIZE).eval().enters
         assert not Encoder([], WIDE).eval().enters
+
+
+@pytest.mark.parametrize(("kind", "error"), [(np.float32, 5e-7), (np.float64, 1e-15)])
+def test_a_sigmoid_and_a_tanh_are_what_numpy_says(kind: type, error: float) -> None:
+    x = np.concatenate([np.linspace(-30, 30, 100_001), np.linspace(-0.01, 0.01, 1001)]).astype(kind)
+    exact, told = np.tanh(x.astype(np.float64)), np.empty_like(x)
+    half, one, none = kind(0.5), kind(1), kind(0)
+    recurrent_loops._squash(x, one, told, one, none)
+    assert np.abs(told - exact).max() < error
+    recurrent_loops._squash(x, one, told, half, half)
+    assert np.abs(told - (1 + exact) / 2).max() < error
+
+
+def test_what_is_undefined_stays_undefined() -> None:
+    """A model whose weights have gone to infinity must not get scores that look like any other's."""
+    torch.manual_seed(0)
+    ahead, back = (nn.LSTM(3, 2, batch_first=True).eval().requires_grad_(False) for _ in range(2))
+    words = torch.randn(4, 3)
+    words[1] = torch.nan
+    table = Tabled(entering(ahead, back, words), torch.tensor([[0, 1, 2]]))
+    told = from_table(table, recurring(ahead, back), torch.tensor([3]))
+    undefined = told[0].isnan()
+    assert undefined[1:, :2].all()  # forwards from the second word on
+    assert undefined[:2, 2:].all()  # backwards up to it
+    assert not undefined[0, :2].any()
+    assert not undefined[2, 2:].any()

@@ -28,7 +28,7 @@ from rashomon.explainers.difference.secants import (
     tanh_slope,
 )
 from rashomon.explainers.difference.tracking import NoRuleError, Place, Tracker, original_rows
-from rashomon.models.recurrence import Lines, line_ends, run, scores_back
+from rashomon.models.recurrence import Lines, ends_of, run, scores_back
 
 
 def _steps(length: int, reverse: bool) -> range:
@@ -158,20 +158,14 @@ class LiftedAlong(Function):
 
     @staticmethod
     def forward(ctx: Any, share: Tensor, lines: Lines, weights: Tensor, lengths: Tensor) -> Tensor:
-        values, inputs, others = line_ends(lines)
+        inputs, others = lines.inputs.numpy(), lines.others.numpy()
         count = len(inputs) // 2
         # A reference as long as its text reads otherwise backwards than a longer one.
         met = np.stack([np.concatenate([inputs[:count], others[:count]]), lengths.numpy()])
         (rows, long), where = np.unique(met, axis=1, return_inverse=True)
-        table = torch.from_numpy(values)
-
-        def fill(way: int, t: int, out: Tensor) -> None:
-            torch.index_select(table[:, t, way], 0, distinct, out=out)
-
-        distinct = torch.from_numpy(rows)
-        size = len(rows), share.shape[1]
-        hidden, ctx.states = run(fill, size, weights, torch.from_numpy(long), before=True)
-        ctx.ends, ctx.weights = (values, inputs[:count], others[:count]), weights
+        distinct = ends_of(lines.values, rows, rows)
+        hidden, ctx.states = run(distinct, None, weights, torch.from_numpy(long), before=True)
+        ctx.ends, ctx.weights = ends_of(lines.values, inputs[:count], others[:count]), weights
         ctx.lengths, ctx.where = lengths[:count], where.reshape(-1)
         return hidden[torch.from_numpy(ctx.where)]
 
