@@ -185,3 +185,24 @@ def test_what_is_undefined_stays_undefined() -> None:
     assert undefined[:2, 2:].all()  # backwards up to it
     assert not undefined[0, :2].any()
     assert not undefined[2, 2:].any()
+
+
+def test_threads_share_rows_out_without_changing_them() -> None:
+    torch.manual_seed(0)
+    ahead, back = (nn.LSTM(3, 4, batch_first=True).eval().requires_grad_(False) for _ in range(2))
+    rows = 3 * recurrence.FEWEST_ROWS + 1
+    values, weights = entering(ahead, back, torch.randn(rows + 1, 6, 3)), recurring(ahead, back)
+    numbers, lengths = torch.arange(rows), torch.randint(1, 7, (rows,))
+
+    def told(threads: int) -> tuple[Tensor, Tensor]:
+        before = torch.get_num_threads()
+        torch.set_num_threads(threads)
+        try:
+            share = torch.full((rows, 6), 0.5, requires_grad=True)
+            hidden = along(share, Lines(values, numbers, numbers + 1, share), weights, lengths)
+            return hidden, torch.autograd.grad(hidden.square().sum(), share)[0]
+        finally:
+            torch.set_num_threads(before)
+
+    for one, other in zip(told(1), told(3), strict=True):
+        torch.testing.assert_close(one, other, atol=1e-6, rtol=0)

@@ -36,7 +36,7 @@ SMALL: dict[str, Callable[[Subject], Study]] = {
     "adversary": lambda subject: AdversarySweep(
         subject, (0.0, 1.0), other_seeds=(), search=None, floor=0.0, training=ONCE
     ),
-    "guided-mlp": lambda subject: GuidedMlp(subject, ("uniform", "own", "base"), seeds=(0,), training=ONCE),
+    "guided-mlp": lambda subject: GuidedMlp(subject, seeds=(0,), adversary=ONCE, training=ONCE),
     "attefa": lambda subject: Attefa(subject, seeds=(10,), training=ONCE),
     "agreement": lambda subject: Agreement(subject, METHODS, 4, measures=("kendall",)),
     "erasure": lambda subject: Erasure(subject, METHODS, 4, fractions=(0.1,)),

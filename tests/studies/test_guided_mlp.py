@@ -54,6 +54,10 @@ def test_every_kind_of_guide(tmp_path: Path) -> None:
     assert set(compared["interval"]) == set(summary["interval"]) == {"range"}
     assert finding.verdict.startswith("Under 3 seeds nobody can tell the training's luck")
     assert ("adversary", "base") in set(zip(compared["guide"], compared["against"], strict=True))
+    gaps = finding.tables["gaps"].set_index(["guide", "than", "figure"])["difference"]
+    seeds = finding.tables["seeds"].set_index(["guide", "seed"])["f1"]
+    assert gaps["base", "own", "f1"] == pytest.approx((seeds["base"] - seeds["own"]).mean())
+    assert gaps["own", "base", "f1"] == pytest.approx(-gaps["base", "own", "f1"])
     guides_kept = [run for run in finished_runs(context) if run.startswith("guides/")]
     assert len(guides_kept) == 3  # base, adversary and explainer: three different sets of weights
     assert study.run(context).verdict == finding.verdict

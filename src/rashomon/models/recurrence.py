@@ -14,12 +14,16 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 from torch import Tensor, nn
 from torch.autograd import Function
 from torch.overrides import handle_torch_function, has_torch_function
@@ -27,6 +31,7 @@ from torch.overrides import handle_torch_function, has_torch_function
 from rashomon.models.recurrent_loops import run_ahead, run_back
 
 MOST_SPARE = 2**27  # bytes that are kept for the next run
+FEWEST_ROWS = 8  # that are worth a thread
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +162,8 @@ def run(
     hidden = weights.new_empty(rows, length, 2 * size)
     where = np.ones((rows, length), dtype=whole.dtype) if shares is None else shares
     turned = weights.transpose(1, 2).contiguous().numpy()
-    run_ahead(ends.flat, ends.first, ends.second, where, turned, lengths.numpy(), *parts, hidden.numpy())
+    read = ends.flat, ends.first, ends.second, where, turned, lengths.numpy()
+    _share_out(rows, run_ahead, *read, *parts, hidden.numpy())
     states = States(*parts)
     weakref.finalize(states, _given_back, whole)
     return hidden, states
@@ -218,19 +224,31 @@ def scores_back(
     ``at`` and ``to`` are the runs among the states between which a line's slopes are taken: one, or two by DeepLIFT.
     """
     scores = weights.new_zeros(to_hidden.shape[:2])
-    run_back(
-        ends.flat,
-        ends.first,
-        ends.second,
-        states.before,
-        states.gates,
-        states.cells,
-        states.tanhs,
-        at,
-        to,
-        lengths.numpy(),
-        weights.contiguous().numpy(),
-        to_hidden.contiguous().numpy(),
-        scores.numpy(),
-    )
+    kept = states.before, states.gates, states.cells, states.tanhs
+    read = at, to, lengths.numpy(), weights.contiguous().numpy(), to_hidden.contiguous().numpy()
+    _share_out(len(scores), run_back, ends.flat, ends.first, ends.second, *kept, *read, scores.numpy())
     return scores
+
+
+def _share_out(rows: int, loop: Callable[..., None], *arrays: NDArray[Any]) -> None:
+    """Rows have nothing to do with each other: as many threads as torch has take some of them each.
+
+    The matrix products within have one thread: those of BLAS would wait for torch's, and torch's for them.
+    """
+    threads = max(1, min(torch.get_num_threads(), rows // FEWEST_ROWS))
+    ends = np.linspace(0, rows, threads + 1).astype(np.int64)
+    with _blas().limit(limits=1):
+        if threads == 1:
+            loop(*arrays, 0, rows)
+        else:
+            list(_threads(threads).map(lambda start, stop: loop(*arrays, start, stop), ends[:-1], ends[1:]))
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return cast(ThreadpoolController, ThreadpoolController().select(user_api="blas"))
+
+
+@cache
+def _threads(count: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(count)

@@ -42,48 +42,54 @@ COMPILED: dict[str, Any] = {
 
 
 @njit(**COMPILED)
-def run_ahead(flat, first, second, shares, weights, lengths, before, gates, cells, tanhs, hidden):
-    """Both directions over all tokens. Buffers of one step serve all where nobody goes back; ``before`` may be empty.
+def run_ahead(
+    flat, first, second, shares, weights, lengths, before, gates, cells, tanhs, hidden, start, stop
+):
+    """Both directions over all tokens of the rows from ``start`` to ``stop``.
 
-    Outputs beyond a text's end are zero: the backward direction starts there, and its state stays zero until then.
+    Buffers of one step serve all where nobody goes back, and ``before`` may be empty. Outputs beyond a text's end are
+    zero: the backward direction starts there, and its state stays zero until then.
     """
-    rows, length = shares.shape
+    rows, length = stop - start, shares.shape[1]
     size = cells.shape[3]
     kind = gates.dtype.type
     half, one, none = kind(0.5), kind(1), kind(0)
     kept = len(gates) == length
     outputs, entered = np.zeros((2, rows, size), gates.dtype), np.zeros((rows, 4 * size), gates.dtype)
-    cells[0] = none
+    cells[0, :, start:stop] = none
     for t in range(length):
         s, old, new = (t, t, t + 1) if kept else (0, t % 2, (t + 1) % 2)
         for way in range(2):
             place = length - 1 - t if way else t
             np.dot(outputs[way], weights[way], entered)
-            for b in range(rows):
+            for b in range(start, stop):
                 told = hidden[b, place, size:] if way else hidden[b, place, :size]
+                output = outputs[way, b - start]
                 if place >= lengths[b]:
                     cells[new, way, b] = none
-                    outputs[way, b] = none
+                    output[:] = none
                     told[:] = none
                     continue
-                gate, tanh = gates[s, way, b], tanhs[s, way, b]
-                _enter(entered[b], flat[first[b, place], way], flat[second[b, place], way], shares[b, place])
+                gate, tanh, raw = gates[s, way, b], tanhs[s, way, b], entered[b - start]
+                _enter(raw, flat[first[b, place], way], flat[second[b, place], way], shares[b, place])
                 if len(before):
-                    before[s, way, b] = entered[b]
-                _squash(entered[b], half, gate, half, half)  # a sigmoid
+                    before[s, way, b] = raw
+                _squash(raw, half, gate, half, half)  # a sigmoid
                 _remember(gate, cells[old, way, b], cells[new, way, b])
                 _squash(cells[new, way, b], one, tanh, one, none)
-                _tell(gate[3 * size :], tanh, outputs[way, b], told)
+                _tell(gate[3 * size :], tanh, output, told)
 
 
 @njit(**COMPILED)
-def run_back(flat, first, second, before, gates, cells, tanhs, at, to, lengths, weights, to_hidden, scores):
+def run_back(
+    flat, first, second, before, gates, cells, tanhs, at, to, lengths, weights, to_hidden, scores, start, stop
+):
     """Lead ``to_hidden`` [B, T, 2H] back to the gates, and add it up there times the difference of the lines' ends.
 
     ``at`` and ``to`` are each row's two runs among the states. Every function passes back its slope between them, every
     product the average of its other factor: DeepLIFT's rules. Where both are the same run, that is the gradient.
     """
-    rows, length = scores.shape
+    rows, length = stop - start, scores.shape[1]
     size = cells.shape[3]
     none = gates.dtype.type(0)
     came = np.zeros((rows, size), gates.dtype)
@@ -92,19 +98,20 @@ def run_back(flat, first, second, before, gates, cells, tanhs, at, to, lengths, 
         for way in range(2):
             place = length - 1 - t if way else t
             np.dot(back[way], weights[way], came)
-            for b in range(rows):
-                out, memory, m, n = back[way, b], memories[way, b], at[b], to[b]
+            for b in range(start, stop):
+                out, to_output, memory = back[way, b - start], came[b - start], memories[way, b - start]
                 if place >= lengths[b]:
                     out[:] = none
                     memory[:] = none
                     continue
-                _add(came[b], to_hidden[b, place, size:] if way else to_hidden[b, place, :size])
+                _add(to_output, to_hidden[b, place, size:] if way else to_hidden[b, place, :size])
+                m, n = at[b], to[b]
                 gate, tanh, old = gates[t, way, m], tanhs[t, way, m], cells[t, way, m]
                 if m == n:
-                    _gradient(out, came[b], memory, gate, tanh, old)
+                    _gradient(out, to_output, memory, gate, tanh, old)
                 else:
                     _difference(
-                        out, came[b], memory, before[t, way, m], before[t, way, n], gate, gates[t, way, n],
+                        out, to_output, memory, before[t, way, m], before[t, way, n], gate, gates[t, way, n],
                         tanh, tanhs[t, way, n], old, cells[t, way, n], cells[t + 1, way, m], cells[t + 1, way, n],
                     )  # fmt: skip
                 scores[b, place] += _apart(out, flat[first[b, place], way], flat[second[b, place], way])

@@ -26,6 +26,7 @@ from rashomon.errors import unknown_name
 from rashomon.experiments.adversaries import Member, adversary_training, train_adversaries, usual_adversary
 from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Distributions
+from rashomon.experiments.pairing import gaps_over_seeds
 from rashomon.experiments.subject import Subject
 from rashomon.experiments.summaries import summary_row
 from rashomon.experiments.testimony import background
@@ -152,7 +153,13 @@ class GuidedMlp(AttentionStudy):
         summary = _summary(by_seed)
         return self.finding(
             _verdict(summary, comparison),
-            {"summary": summary, "comparison": comparison, "seeds": by_seed, "instances": instances},
+            {
+                "summary": summary,
+                "comparison": comparison,
+                "gaps": _gaps(by_seed),
+                "seeds": by_seed,
+                "instances": instances,
+            },
             figures=(
                 Distributions(
                     "F1 of the MLP under each guide",
@@ -257,6 +264,14 @@ def _summary(seeds: pd.DataFrame) -> pd.DataFrame:
             values = group[figure].to_numpy(dtype=np.float64)
             rows.append({"figure": figure, "guide": guide} | summary_row([values], bounds=(0.0, 1.0)))
     return pd.DataFrame(rows)
+
+
+def _gaps(seeds: pd.DataFrame) -> pd.DataFrame:
+    """Every figure of a guide less that of each control, seed by seed."""
+    each = seeds.melt(id_vars=["guide", "seed"], value_vars=list(FIGURES), var_name="figure")
+    known = [control for control in CONTROLS if control in set(seeds["guide"])]
+    parts = [gaps_over_seeds(each, "guide", control, ["figure"]) for control in known]
+    return pd.concat([pd.DataFrame(columns=["guide", "than", "figure"]), *parts], ignore_index=True)
 
 
 def _compare(instances: pd.DataFrame) -> pd.DataFrame:
