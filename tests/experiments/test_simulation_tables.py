@@ -20,6 +20,7 @@ from rashomon.experiments.simulation_tables import (
     rank_correlations,
     rank_table,
     ranks_by_seed,
+    ways_table,
 )
 
 TEXTS, SEEDS = 200, (0, 1, 2, 3)
@@ -183,3 +184,18 @@ def test_the_price_of_a_point() -> None:
     assert price.loc["attention", "points_a_second"] == pytest.approx(20 / 1)
     assert np.isnan(price.loc["random", "points_a_second"])
     assert price.loc["attention", "points_a_mark"] == pytest.approx(5)
+
+
+def test_ways_of_learning_are_compared_on_the_same_marks() -> None:
+    """Multitask learning is right on ten texts more, under every seed; nothing is compared with having no marks."""
+    told = pd.concat(
+        [answers({"none": 0.5, "lime": 0.7}), answers({"lime": 0.65}, learning="regularisation")]
+    )
+    table = ways_table(told).set_index(["learning", "than"])
+    assert len(table) == 2
+    ahead = table.loc[("multitask", "regularisation")]
+    assert ahead["explanation"] == "lime"
+    assert ahead["difference"] == pytest.approx(0.05)
+    assert ahead["difference_low"] > 0
+    assert table.loc[("regularisation", "multitask"), "difference"] == pytest.approx(-0.05)
+    assert ways_table(answers({"none": 0.5, "lime": 0.7})).empty

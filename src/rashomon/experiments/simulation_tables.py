@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
@@ -81,6 +81,18 @@ def gains_table(instances: pd.DataFrame, by: Sequence[str] = ("explanation", "pe
         keys = dict(zip(by, names, strict=True))
         rows.append(keys | {"places": len(part[CELL].drop_duplicates())} | _difference(one, other))
     return _adjusted(pd.DataFrame(rows, columns=[*by, "places", *DIFFERENCE]))
+
+
+def ways_table(instances: pd.DataFrame) -> pd.DataFrame:
+    """What the same marks are worth learned from in one way beyond another, at every place of the design."""
+    place = [name for name in CELL if name != "learning"]
+    rows = []
+    for names, part in instances[instances["explanation"] != NONE].groupby(place, sort=False):
+        answers = {str(way): _by_seed(own) for way, own in part.groupby("learning", sort=False)}
+        for way, than in permutations(answers, 2):
+            keys = dict(zip(place, names, strict=True)) | {"learning": way, "than": than}
+            rows.append(keys | _difference(answers[way], answers[than]))
+    return _adjusted(pd.DataFrame(rows, columns=[*place, "learning", "than", *DIFFERENCE]))
 
 
 def against_table(instances: pd.DataFrame, one: str, others: Sequence[str]) -> pd.DataFrame:

@@ -36,6 +36,7 @@ from rashomon.experiments.simulation_tables import (
     rank_correlations,
     rank_table,
     ranks_by_seed,
+    ways_table,
 )
 from rashomon.experiments.students import STRATEGIES, Cell, Student, seconds_a_text, train_students
 from rashomon.experiments.subject import Subject
@@ -231,6 +232,7 @@ class Simulation(Study):
         tables = {
             "summary": self.summary(instances, simulated.chosen),
             "gains": gains,
+            "ways": ways_table(instances),
             "ranks": rank_table(ranks),
             "rank-agreement": rank_agreement(rankings),
             "rank-correlations": rank_correlations(rankings),
