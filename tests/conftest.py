@@ -53,6 +53,17 @@ def _with_reason(report: Report) -> Report:
     return report
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _own_data_alone() -> Iterator[None]:
+    """Whoever has a data folder has another lexicon in it, and so other planted texts than these tests know.
+
+    Tests on the papers' datasets have read where they are when they were collected.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("RASHOMON_DATA", raising=False)
+        yield
+
+
 @pytest.fixture
 def context(tmp_path: Path) -> Context:
     return Context(Store(tmp_path / "store"), workers=1)
