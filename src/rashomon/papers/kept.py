@@ -96,6 +96,11 @@ class Kept:
         return named_settings(self.specification["changes"])
 
     @property
+    def departed(self) -> int:
+        """In how many settings."""
+        return _count(self.specification["changes"])
+
+    @property
     def elsewhere(self) -> bool:
         """Whether it was run by another store and taken over."""
         return self.path.parent.name == ELSEWHERE
@@ -145,7 +150,8 @@ def all_kept(store: Store) -> list[Kept]:
 def answering(run: Run, paper: str, kept: Sequence[Kept], choice: Choice, any_settings: bool) -> Kept | None:
     """The fullest kept point of a run of a paper's plan in the chosen settings; of several the newest.
 
-    With ``any_settings`` a point in other settings or with other vectors stands in where there is none in these.
+    With ``any_settings`` a point in other settings or with other vectors stands in where there is none in these: that
+    with the fewest settings unlike the paper's, whatever its size.
     """
     asked, changes = to_plain(run.settings), to_plain(departures_for(run, choice))
     chosen = vectors_for(run, choice)
@@ -162,7 +168,11 @@ def answering(run: Run, paper: str, kept: Sequence[Kept], choice: Choice, any_se
         if one.specification["changes"] == changes and (one.vectors == vectors or is_pretrained(one.encoder))
     ]
     found = as_chosen or (same if any_settings else [])
-    return max(found, key=lambda one: (not one.departures, one.size, one.created), default=None)
+    return max(found, key=lambda one: (-one.departed, one.size, one.created), default=None)
+
+
+def _count(settings: Mapping[str, Any]) -> int:
+    return sum(_count(value) if isinstance(value, Mapping) else 1 for value in settings.values())
 
 
 def named_settings(settings: Mapping[str, Any], before: str = "") -> str:
