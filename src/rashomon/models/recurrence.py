@@ -129,9 +129,7 @@ def ends_of(values: Tensor, inputs: NDArray[Any], others: NDArray[Any]) -> Ends:
 class States:
     """What a run leaves behind: of every step what going back through it needs. (Never its outputs: they hold it.)"""
 
-    before: NDArray[
-        Any
-    ]  # [T, 2, B, 4H]: gates before their sigmoid; none where only slopes at one point are asked for
+    before: NDArray[Any]  # [T, 2, B, 4H]: gates before their sigmoid; empty where nobody asks for differences
     gates: NDArray[Any]  # [T, 2, B, 4H]: after it; the third is (tanh + 1) / 2
     cells: NDArray[Any]  # [T + 1, 2, B, H]
     tanhs: NDArray[Any]  # [T, 2, B, H]: of the cells after each step
