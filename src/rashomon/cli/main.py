@@ -67,7 +67,8 @@ def main(arguments: list[str] | None = None) -> None:
         from rashomon.runs.executor import end_workers
 
         end_workers()
-    gc.freeze()  # leaving looks for garbage among all that was loaded, which takes up to a second and finds nothing
+    if not code:  # after an interruption there is garbage: what workers shared has to be given back
+        gc.freeze()  # leaving looks for it among all that was loaded, which takes up to a second
     sys.exit(code)
 
 
