@@ -125,13 +125,29 @@ def test_what_was_trained_for_the_search_is_not_trained_again(context: Context) 
     assert last.fingerprint() == model_of(context, runs[0], 2).fingerprint()
 
 
-def test_a_run_that_kept_more_serves_those_who_ask_for_less(context: Context) -> None:
+@pytest.mark.parametrize("split", ["train", "dev", "test"])
+def test_a_run_that_kept_more_serves_those_who_ask_for_less(context: Context, split: str) -> None:
     subject = subject_in(context)
-    (fuller,) = context.train_all([replace(subject, callbacks=("dynamics(split=test)",))])
+    (fuller,) = context.train_all([replace(subject, callbacks=(f"dynamics(split={split})",))])
     assert context.train_all([subject]) == [fuller] == context.folders(subject)
     (other,) = context.train_all([replace(subject, seeds=(1,))])
     assert other != fuller
     assert len(finished_runs(context)) == 2
+
+
+def test_of_a_model_that_two_ask_for_at_once_the_fuller_is_trained(context: Context) -> None:
+    asked = replace(subject_in(context), callbacks=("dynamics(split=test)",), seeds=(0, 1))
+    first, second, third = context.train_all([asked, asked.with_seeds((1,))])
+    assert third == second != first
+    assert len(finished_runs(context)) == 2
+
+
+def test_of_other_seeds_and_the_uniform_twin_nothing_is_kept_but_the_models() -> None:
+    asked = Subject(callbacks=("dynamics(split=test)",), seeds=(3,))
+    for other in (asked.with_seeds((4,)), asked.with_another_seed, asked.uniform_twin):
+        assert other.callbacks == ()
+    assert asked.with_another_seed.seeds == (4,)
+    assert (asked.uniform_twin.model.weights, asked.uniform_twin.seeds) == ("uniform", (3,))
 
 
 def test_without_epoch_models_the_kept_model_is_taken(context: Context) -> None:

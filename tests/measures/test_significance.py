@@ -35,6 +35,15 @@ def test_permutation_test_on_many_pairs_sees_a_difference_and_only_that() -> Non
     assert sig.permutation_test(a + 0.1 * rng.permutation(np.repeat([1, -1], 150)), a).p > 0.5
 
 
+@pytest.mark.parametrize("changed", [0, 1, 2, 9])
+def test_equal_pairs_change_nothing_but_the_mean(changed: int) -> None:
+    few = np.linspace(0.2, 1.0, 9)[:changed]
+    many = np.concatenate([few, np.zeros(600)])
+    tested = sig.permutation_test(many, np.zeros_like(many), alternative="greater")
+    assert tested.p == 0.5**changed, "all flips were counted, however many pairs are equal"
+    assert (tested.n, tested.difference) == (600 + changed, pytest.approx(few.sum() / (600 + changed)))
+
+
 @pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
 def test_wilcoxon_is_scipys_and_counts_what_it_left_out(alternative: sig.Alternative) -> None:
     rng = np.random.default_rng(3)

@@ -17,7 +17,7 @@ from rashomon.experiments.subject import Subject
 from rashomon.experiments.testimony import Ask
 from rashomon.models.evaluator import predict, rows_of
 from rashomon.models.model_spec import ModelSpec
-from rashomon.studies.necessity import POOLING_ONLY, Necessity, _verdict, uniform_twin
+from rashomon.studies.necessity import POOLING_ONLY, Necessity, _verdict
 from rashomon.training.settings import TrainingSpec
 from tests.studies.planted import QUICK, SMALL, planted, subject_in
 
@@ -29,7 +29,7 @@ def test_figures_equal_scikit_learn_and_statsmodels(context: Context) -> None:
     labels = [example.label for example in data["test"]]
     right: dict[str, list[np.ndarray]] = {"learned": [], "uniform": []}
     seeds = finding.tables["seeds"].set_index(["attention", "seed"])
-    for name, twin in (("learned", subject), ("uniform", uniform_twin(subject))):
+    for name, twin in (("learned", subject), ("uniform", subject.uniform_twin)):
         for seed, trained in zip((0, 1), context.models(twin), strict=True):
             said = predict(trained.model, rows_of(trained.model, data["test"])).classes
             assert seeds.loc[(name, seed), "accuracy"] == pytest.approx(accuracy_score(labels, said))
@@ -50,7 +50,7 @@ def test_figures_equal_scikit_learn_and_statsmodels(context: Context) -> None:
 
 
 def test_the_uniform_twin_attends_uniformly(context: Context) -> None:
-    subject = uniform_twin(subject_in(context))
+    subject = subject_in(context).uniform_twin
     model = context.models(subject)[0].model
     told = predict(model, rows_of(model, planted()["test"]), attention=True)
     assert told.attention is not None
@@ -65,7 +65,7 @@ def test_a_transformer_is_fine_tuned_twice(context: Context, checkpoint: Callabl
     subject = subject_in(context, planted(train=16, held_out=8), model=model, training=once)
     finding = Necessity(subject).run(context)
     assert set(finding.tables["seeds"]["attention"]) == {"learned", "uniform"}
-    folder = context.folders(uniform_twin(subject))[0]
+    folder = context.folders(subject.uniform_twin)[0]
     assert '"uniform": true' in (folder / "model" / "rashomon.json").read_text()
 
 

@@ -29,11 +29,13 @@ from rashomon.runs.executor import Backend, run_tasks
 from rashomon.runs.store import Store
 from rashomon.training.callbacks import epoch_folder, make_callback
 from rashomon.training.loop import History
-from rashomon.training.run import MODEL, Trained, TrainingRun, read_history
+from rashomon.training.run import MODEL, SPLITS, Trained, TrainingRun, read_history
 from rashomon.training.train import default_training, training_run
 
 # What an audit, and the studies that follow a training, have kept beside the model.
-KEPT_BESIDE = (("dynamics(split=test)",), ("dynamics(split=test)", "epoch-models"))
+KEPT_BESIDE = [
+    (f"dynamics(split={split})", *more) for split in reversed(SPLITS) for more in ((), ("epoch-models",))
+]
 SMALL = 5_000_000  # parameters
 
 
@@ -140,7 +142,10 @@ class Context:
 
     def train_all(self, subjects: Sequence[Subject]) -> list[Path]:
         """Where the models of several subjects are kept, seed by seed; the missing are trained side by side."""
-        return self.train_runs([run for subject in subjects for run in self._runs(subject)])
+        runs = [run for subject in subjects for run in self._runs(subject)]
+        # Nor is a model trained twice because one of those who want it wants more kept beside it.
+        fuller = {str(replace(run, callbacks=()).key()): run for run in runs if run.callbacks}
+        return self.train_runs([run if run.callbacks else fuller.get(str(run.key()), run) for run in runs])
 
     def training_work(self, subjects: Sequence[Subject]) -> list[Work]:
         """What ``train_all`` would have to do, for those who have other work to do beside it."""

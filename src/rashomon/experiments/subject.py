@@ -72,7 +72,16 @@ class Subject:
     def with_another_seed(self) -> Subject:
         """For every model another one: the subject's next, so that nothing is trained needlessly; for one, one more."""
         seeds = self.seeds
-        return replace(self, seeds=(*seeds[1:], seeds[0]) if len(seeds) > 1 else (seeds[0] + 1,))
+        return self.with_seeds((*seeds[1:], seeds[0]) if len(seeds) > 1 else (seeds[0] + 1,))
+
+    def with_seeds(self, seeds: tuple[int, ...]) -> Subject:
+        """The same trained from other seeds; nobody asks how, so nothing but the models is kept."""
+        return replace(self, seeds=seeds, callbacks=())
+
+    @property
+    def uniform_twin(self) -> Subject:
+        """The same with attention that weighs every token alike; nothing but the models is kept."""
+        return replace(self.with_model(weights="uniform"), callbacks=())
 
     def with_model(self, **changes: object) -> Subject:
         return replace(self, model=replace(self.model, **changes))  # type: ignore[arg-type]

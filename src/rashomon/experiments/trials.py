@@ -203,7 +203,7 @@ def attention_on_evidence(
 def other_models(context: Context, trial: Trial, seeds: tuple[int, ...]) -> pd.DataFrame:
     """Every text's distance from the base for models that differ from it in the seed alone."""
     further = tuple(seed for seed in dict.fromkeys(seeds) if seed != trial.subject.seeds[0])
-    models = context.trained([replace(trial.subject, seeds=further)])[0]
+    models = context.trained([trial.subject.with_seeds(further)])[0]
     parts = [
         against_base(trial, trained.model).assign(seed=seed)
         for seed, trained in zip(further, models, strict=True)
@@ -215,7 +215,7 @@ def pairwise_distance(context: Context, trial: Trial, seeds: tuple[int, ...]) ->
     """Each test text's mean JSD between every two of the base and the models of other seeds ``[N]``."""
     further = tuple(seed for seed in dict.fromkeys(seeds) if seed != trial.subject.seeds[0])
     attentions = [trial.rows("test").whole.extras[ATTENTION].cpu()]
-    for trained in context.trained([replace(trial.subject, seeds=further)])[0]:
+    for trained in context.trained([trial.subject.with_seeds(further)])[0]:
         rows = rows_of(trained.model, trial.data["test"])
         attentions.append(outputs_of(trained.model, rows, trial.reading).attention)
     return np.asarray(mean_pairwise_jsd(attentions)[0].double().numpy())

@@ -73,13 +73,15 @@ def permutation_test(
     if n < 2:
         nothing = float(difference.mean()) if n else math.nan
         return Comparison("permutation", alternative, n, undefined, nothing, math.nan, math.nan)
+    changed = difference[difference != 0]  # whichever way the others are flipped, the mean is the same
+    flipped = changed if len(changed) > 1 else np.append(changed, np.zeros(2))  # SciPy wants two at least
     result = scipy.stats.permutation_test(
-        (difference,),  # one sample: SciPy flips the signs of the differences
-        np.mean,
+        (flipped,),  # one sample: SciPy flips the signs of the differences
+        lambda values, axis: values.sum(axis) / n,
         permutation_type="samples",
         vectorized=True,
         n_resamples=resamples,
-        batch=max(1, _BLOCK // n),
+        batch=max(1, _BLOCK // len(flipped)),
         alternative=alternative,
         rng=np.random.default_rng(seed),
     )

@@ -11,7 +11,7 @@ with two adversaries, which can be trained to their end.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -95,8 +95,8 @@ class AdversarySweep(AttentionStudy):
     def needed_models(self) -> tuple[Subject, ...]:
         if self.subject.checkpoint is not None:
             return (self.first_base,)
-        others = (replace(self.base, seeds=self.other_seeds),) if self.other_seeds else ()
-        return (self.first_base, *others, *([self._uniform] if self.uniform else []))
+        others = (self.base.with_seeds(self.other_seeds),) if self.other_seeds else ()
+        return (self.first_base, *others, *([self.first_base.uniform_twin] if self.uniform else []))
 
     def run(self, context: Context) -> Finding:
         if not self.lambdas or not self.seeds or min(self.lambdas) < 0:
@@ -106,7 +106,7 @@ class AdversarySweep(AttentionStudy):
         trial = prepare(context, [self.base], self.reading)[0]
         outcomes = self._sweep(context, trial)
         instances = pd.concat([_instances(outcome) for outcome in outcomes], ignore_index=True)
-        uniform = self._uniform if self.uniform else None
+        uniform = self.first_base.uniform_twin if self.uniform else None
         beside, warnings = beside_adversaries(
             context, trial, self.other_seeds, uniform, self.search, self.instances
         )
@@ -126,10 +126,6 @@ class AdversarySweep(AttentionStudy):
             figures=_figures(points),
             warnings=(*trial.data.notes, *warnings),
         )
-
-    @property
-    def _uniform(self) -> Subject:
-        return self.first_base.with_model(weights="uniform")
 
     def _sweep(self, context: Context, trial: Trial) -> list[Outcome]:
         training = adversary_training(trial, self.training)

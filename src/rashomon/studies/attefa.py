@@ -127,8 +127,8 @@ class Attefa(AttentionStudy):
         chosen = self.subjects()
         if self.subject.checkpoint is not None:
             return chosen
-        others = [replace(subject, seeds=self.other_seeds) for subject in chosen if self.other_seeds]
-        uniform = [subject.with_model(weights="uniform") for subject in chosen if self.uniform]
+        others = [subject.with_seeds(self.other_seeds) for subject in chosen if self.other_seeds]
+        uniform = [subject.uniform_twin for subject in chosen if self.uniform]
         return (*chosen, *others, *uniform)
 
     def subjects(self) -> tuple[Subject, ...]:
@@ -185,7 +185,7 @@ class Attefa(AttentionStudy):
 
     def _alternatives(self, context: Context, trial: Trial) -> list[dict[str, Any]]:
         """What ordinary models and the search text by text found against one base."""
-        uniform = trial.subject.with_model(weights="uniform") if self.uniform else None
+        uniform = trial.subject.uniform_twin if self.uniform else None
         parts, _ = beside_adversaries(context, trial, self.other_seeds, uniform, self.search, self.instances)
         where = {"dataset": trial.data.name, "encoder": trial.subject.describe()}
         return [

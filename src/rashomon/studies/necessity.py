@@ -70,7 +70,7 @@ class Necessity(AttentionStudy):
         return super().fits(model, data)
 
     def needed_models(self) -> tuple[Subject, ...]:
-        return self.base, uniform_twin(self.base)
+        return self.base, self.base.uniform_twin
 
     def run(self, context: Context) -> Finding:
         self.check_fit(context)
@@ -144,11 +144,6 @@ class Necessity(AttentionStudy):
         table = pd.DataFrame([*rows, {"seed": "all", **overall.row()}])
         adjusted = holm_bonferroni(table["p"].to_numpy(dtype=np.float64)[:-1]).p
         return table.assign(p_holm=[*adjusted, overall.p])
-
-
-def uniform_twin(subject: Subject) -> Subject:
-    """The same model with frozen uniform attention."""
-    return subject.with_model(weights="uniform")
 
 
 def _check_uniform(model: Model, example: Example) -> None:

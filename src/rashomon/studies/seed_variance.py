@@ -7,7 +7,7 @@ adversary must beat before its distance means anything.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import pandas as pd
@@ -67,7 +67,7 @@ class SeedVariance(AttentionStudy):
         return super().fits(model, data)
 
     def needed_models(self) -> tuple[Subject, ...]:
-        return self.first_base, replace(self.base, seeds=self.other_seeds)
+        return self.first_base, self.base.with_seeds(self.other_seeds)
 
     def run(self, context: Context) -> Finding:
         context = selecting(context, [self.subject.dataset], self.selection)
