@@ -9,6 +9,7 @@ from pathlib import Path
 from rashomon.experiments.context import Context
 from rashomon.models.base import Model
 from rashomon.runs.store import Store
+from rashomon.training import loop
 from rashomon.training.callbacks import EpochRecord, ShowProgress
 from rashomon.training.run import TrainingRun
 from tests.studies.planted import QUICK, subject_in
@@ -28,6 +29,7 @@ def train_slowly(store: Path, log: Path) -> None:
             lines.write("training\n")
         make(self, folder)
 
+    loop.CHECKPOINT_SECONDS = 0.0
     ShowProgress.on_epoch_end = slow  # type: ignore[method-assign]
     TrainingRun.make = logged  # type: ignore[method-assign]
     context = Context(Store(store), workers=1)

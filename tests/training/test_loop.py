@@ -17,7 +17,7 @@ from rashomon.data.batches import Batch, Rows
 from rashomon.models import ModelSpec, build_model
 from rashomon.models.base import Model
 from rashomon.models.evaluator import predict, rows_of
-from rashomon.training import CrossEntropy, History, Objective, TrainingSpec, fit
+from rashomon.training import CrossEntropy, History, Objective, TrainingSpec, fit, loop
 from rashomon.training.callbacks import EpochLogits, Listener
 from rashomon.training.loop import _last_gain, _rate_factor
 from rashomon.training.optimizers import make_optimizer
@@ -83,6 +83,13 @@ def test_training_leaves_the_global_generator_alone(planted: Dataset) -> None:
     assert torch.equal(torch.rand(3), expected)
 
 
+@pytest.fixture
+def every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkpoint after every epoch, however short."""
+    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", 0.0)
+
+
+@pytest.mark.usefixtures("every_epoch")
 @pytest.mark.parametrize("killed_in", [1, 2, 3, 4])
 def test_a_killed_training_ends_as_if_nothing_had_happened(
     planted: Dataset, tmp_path: Path, killed_in: int
@@ -99,6 +106,25 @@ def test_a_killed_training_ends_as_if_nothing_had_happened(
     assert resumed.fingerprint() == whole.fingerprint()
 
 
+@pytest.mark.parametrize(
+    ("seconds_an_epoch", "kept"), [(0.2, []), (0.4, [3]), (0.6, [2, 4]), (1.0, [1, 2, 3, 4])]
+)
+def test_checkpoints_are_at_least_a_second_apart(
+    planted: Dataset,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    seconds_an_epoch: float,
+    kept: list[int],
+) -> None:
+    heard = KillAfter(epoch=-1)
+    written: list[int] = []
+    monkeypatch.setattr(loop.time, "monotonic", lambda: len(heard.heard) * seconds_an_epoch)
+    monkeypatch.setattr(loop, "write_tensors", lambda *_: written.append(heard.heard[-1]))
+    train_once(planted, tmp_path / "checkpoint.safetensors", (heard,))
+    assert written == kept
+
+
+@pytest.mark.usefixtures("every_epoch")
 def test_listeners_remember_across_a_kill(planted: Dataset, tmp_path: Path) -> None:
     model = build_model(SMALL, planted, 7)
     rows = rows_of(model, planted["dev"])

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -290,6 +291,12 @@ def _meta(final: Path, seconds: float, resumed: bool) -> dict[str, Any]:
 
 def library_versions() -> dict[str, str]:
     """What made this: the versions on which numbers may depend."""
+    return dict(_installed())
+
+
+@cache
+def _installed() -> Mapping[str, str]:
+    """Looked for once: it takes as long as a small run."""
     found = {"python": ".".join(map(str, sys.version_info[:3]))}
     for name in ("rashomon", "torch", "transformers", "numpy", "scipy", "scikit-learn"):
         try:

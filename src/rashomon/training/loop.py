@@ -1,13 +1,14 @@
 """The one training loop: seeded, resumable, the same for built-in models, transformers, adversaries, students.
 
 Everything random in epoch e comes from generators seeded by (seed, e), so a run that is killed and started
-again from its last epoch's checkpoint ends with the numbers of an undisturbed run.
+again from a checkpoint, which is that of an epoch, ends with the numbers of an undisturbed run.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -25,6 +26,10 @@ from rashomon.training.callbacks import EpochRecord, Listener
 from rashomon.training.objectives import LOWER_IS_BETTER, Objective
 from rashomon.training.optimizers import make_optimizer
 from rashomon.training.settings import TrainingSpec
+
+CHECKPOINT_SECONDS = (
+    1.0  # between two checkpoints: to write one after every short epoch costs more than it saves
+)
 
 
 @dataclass
@@ -112,6 +117,7 @@ def fit(
     run = _Run(model, make_optimizer(model, spec, companion), listeners, companion)
     if checkpoint is not None and checkpoint.exists():
         run.restore(checkpoint)
+    saved = time.monotonic()
     while not _finished(run.history, spec):
         epoch = len(run.history.records) + 1
         with seeded(seed, epoch) as generator:
@@ -123,8 +129,9 @@ def fit(
                 run.best_weights = {name: t.detach().clone() for name, t in model.state_dict().items()}
             for listener in listeners:
                 listener.on_epoch_end(model, record)
-        if checkpoint is not None:
+        if checkpoint is not None and time.monotonic() - saved >= CHECKPOINT_SECONDS:
             run.save(checkpoint)
+            saved = time.monotonic()
     model.load_state_dict(run.best_weights)
     model.eval()
     return run.history
