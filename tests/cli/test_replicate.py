@@ -37,6 +37,8 @@ SMALL = (
         (("not_not", "--set", "hiden=4"), "hiden"),
         (("--table", "2"), "Say which paper to replicate"),
         (("--claims", "nott_not"), "There is no paper named 'nott_not'"),
+        (("--claims", "--budget", "5"), "--claims reads what was run and runs nothing"),
+        (("--claims", "--dry-run"), "--claims reads what was run and runs nothing"),
     ],
 )
 def test_mistakes_end_in_one_sentence(
@@ -68,6 +70,7 @@ def test_all_conclusions_and_tables_are_listed(rashomon: Command) -> None:
     assert [row["claim"] for row in document["claims"]] == [f"C{number}" for number in range(1, 31)]
     assert document["outcomes"] == {"not run": 30}
     assert "C30" in rashomon("replicate", "--claims").out
+    assert not Path("rashomon-replication").exists(), "no page unless a place is named"
     tables = json.loads(rashomon("replicate", "--json").out)["tables"]
     assert {row["paper"] for row in tables} >= {"attefa", "not_not"}
 
@@ -106,7 +109,12 @@ def test_killed_and_resumed_gives_the_same_page(
     page = Path("whole", "report.html").read_text(encoding="utf-8")
     assert "Rashomon replication" in page
     assert "replication.json" in page
-    said = rashomon("replicate", "--claims", "--store", "two", *SMALL, "--json")
+    said = rashomon("replicate", "--claims", "--store", "two", *SMALL, "--out", "conclusions", "--json")
+    assert json.loads(said.out)["report"] == str(Path("conclusions", "report.html"))
+    conclusions = json.loads(Path("conclusions", "replication.json").read_text(encoding="utf-8"))
+    assert [row["claim"] for row in conclusions["claims"]] == [f"C{number}" for number in range(1, 31)]
+    of_paper = {row["claim"]: row["outcome"] for row in document["claims"]}
+    assert of_paper.items() <= {row["claim"]: row["outcome"] for row in conclusions["claims"]}.items()
     outcomes = {row["claim"]: row["outcome"] for row in json.loads(said.out)["claims"]}
     assert outcomes["C7"] != "not run"
     written = rashomon(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,6 +21,8 @@ from rashomon.wording import duration, with_interval
 if TYPE_CHECKING:
     from rashomon.papers.grid import Choice
     from rashomon.papers.replicating import Schedule
+
+OUT = Path("rashomon-replication")
 
 
 @takes
@@ -59,9 +63,13 @@ def command(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be run and how long it would take.")
     ] = False,
-    out: Annotated[Path, typer.Option(help="Folder for report.html, replication.json and tables.")] = Path(
-        "rashomon-replication"
-    ),
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for report.html, replication.json and tables (default: rashomon-replication; with --claims "
+            "none is written unless it is named)."
+        ),
+    ] = None,
     write: Annotated[
         Path | None,
         typer.Option(
@@ -90,7 +98,7 @@ def command(
 
       rashomon replicate disagreement --only sst --budget 60 --data-dir DIR
 
-      rashomon replicate --claims
+      rashomon replicate --claims --out conclusions
     """
     printer = Printer(output)
     if embeddings is not None:
@@ -117,14 +125,20 @@ def command(
         _write_document(paper, choice, write, store, printer)
     elif claims:
         any_settings = embeddings is None and embedding_scale is None and not changes
-        _say_claims(paper, choice, any_settings, store, printer)
+        if budget is not None or dry_run:
+            raise UserError("--claims reads what was run and runs nothing: leave --budget and --dry-run out.")
+        _say_claims(paper, choice, any_settings, out, store, printer)
     elif paper is not None:
-        _replicate(paper, choice, budget, dry_run, out, store, printer)
+        _replicate(paper, choice, budget, dry_run, out or OUT, store, printer)
     elif take_over is not None:
         printer.document({"taken_over": taken})
     else:
         _check_paper_named(choice, budget, dry_run)
         _say_overview(store, printer)
+
+
+def _command() -> str:
+    return shlex.join(["rashomon", *sys.argv[1:]])
 
 
 def _check_paper_named(choice: Choice, budget: float | None, dry_run: bool) -> None:
@@ -174,26 +188,40 @@ def _take_over(file: Path, store: StoreOptions, printer: Printer) -> int:
 
 
 def _say_claims(
-    paper: str | None, choice: Choice, any_settings: bool, store: StoreOptions, printer: Printer
+    paper: str | None,
+    choice: Choice,
+    any_settings: bool,
+    out: Path | None,
+    store: StoreOptions,
+    printer: Printer,
 ) -> None:
-    from rashomon.papers.outcomes import all_claims, departures
+    from rashomon.papers import load, papers
+    from rashomon.papers.replication_page import conclusions_page
+    from rashomon.report import save_report
+    from rashomon.runs.folders import check_folder
 
-    names = None if paper is None else [paper]
-    frame = all_claims(store.runs(), choice, any_settings, names)
-    rows = frame.to_dict("records")
-    counts = frame["outcome"].value_counts().to_dict()
+    if out is not None:
+        check_folder(out, "report")
+    names = papers() if paper is None else [load(paper).name]
+    page = conclusions_page(store.runs(), choice, any_settings, names, _command())
+    rows, counts = page.claims, Counter(str(row["outcome"]) for row in page.claims)
     printer.table(
         "Conclusions of the papers",
         ["claim", "outcome", "figure that decides", "n", "says", "why"],
         [(r["claim"], r["outcome"], _figure(r), r["n"], r["says"], r["why"]) for r in rows],
     )
     printer.plain(", ".join(f"{count} {outcome}" for outcome, count in counts.items()) + ".")
-    unlike = departures(store.runs(), choice, any_settings, names)
+    unlike = [sentence for section in page.findings for sentence in section.warnings]
     printer.warnings(unlike)
-    printer.document({"claims": rows, "outcomes": counts, "unlike the papers": unlike})
+    document = {"claims": list(rows), "outcomes": dict(counts), "unlike the papers": unlike}
+    if out is not None:
+        report = save_report(page, out).report
+        printer.plain(f"The report is in {report.resolve()}")
+        document["report"] = str(report)
+    printer.document(document)
 
 
-def _figure(row: dict[Any, Any]) -> str:
+def _figure(row: Mapping[str, Any]) -> str:
     return "" if row["outcome"] == "not run" else with_interval({**row, "mean": row["value"]}, digits=3)
 
 
@@ -222,9 +250,7 @@ def _replicate(
         printer.document(_plan_document(planned))
         return
     failed = carry_out(context, planned, choice, budget, printer.plain)
-    replication = replication_of(
-        context, paper, choice, planned, failed, shlex.join(["rashomon", *sys.argv[1:]])
-    )
+    replication = replication_of(context, paper, choice, planned, failed, _command())
     files = save_report(replication, out)
     printer.plain(replication.summary)
     printer.table(

@@ -18,11 +18,12 @@ from rashomon.papers.claims import FAILS, HOLDS, NOT_RUN, OPEN
 from rashomon.papers.costs import less_than_asked
 from rashomon.papers.grid import Choice, Point, heading, tables_of
 from rashomon.papers.kept import Kept, all_kept, answering, named_settings
-from rashomon.papers.outcomes import Findings, claims_of
+from rashomon.papers.outcomes import Findings, all_claims, claims_of, departures
 from rashomon.papers.published import Paper, Table
+from rashomon.papers.reading import load
 from rashomon.papers.replicating import Schedule
 from rashomon.runs.specifications import to_plain
-from rashomon.runs.store import library_versions
+from rashomon.runs.store import Store, library_versions
 from rashomon.studies.base import Finding
 
 FEWEST_POINTS = 2  # of a plot
@@ -35,10 +36,10 @@ class Replication(ReportContent):
     kind: ClassVar[str] = "replication"
     numbers: ClassVar[str] = "replication.json"
 
-    paper: str
+    paper: str  # or several, with commas between
     claims: tuple[Mapping[str, Any], ...]
-    not_run: tuple[str, ...]
-    left_out: tuple[str, ...]  # for want of time
+    not_run: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()  # for want of time
 
 
 def replication_of(
@@ -59,8 +60,6 @@ def replication_of(
     points = _points(findings, planned)
     used = [one for _, one in points if one is not None]
     not_run = (*planned.grid.not_run, *failed)
-    settings = {"tables": list(choice.tables), "datasets": list(choice.datasets)}
-    settings |= {"encoders": list(choice.encoders), "changes": to_plain(choice.changes)}
     return Replication(
         title=f"{paper.title} ({paper.year}), replicated",
         model=", ".join(dict.fromkeys(one.encoder for one in used)),
@@ -68,15 +67,67 @@ def replication_of(
         summary=f"{_outcomes(claims)} {_agreement(shown)}",
         findings=(_claims_section(claims), *shown, _runs_section(points)),
         warnings=tuple(dict.fromkeys((*_differences(paper, choice, used), *not_run, *planned.left_out))),
-        configuration=settings,
+        configuration=_settings(choice),
         versions=library_versions(),
         command=command,
         seconds=sum(one.seconds for one in used),
         paper=paper.name,
-        claims=tuple({str(key): value for key, value in row.items()} for row in claims.to_dict("records")),
+        claims=_rows(claims),
         not_run=not_run,
         left_out=planned.left_out,
     )
+
+
+def conclusions_page(
+    store: Store, choice: Choice, any_settings: bool, names: Sequence[str], command: str
+) -> Replication:
+    """The conclusions of papers from what is in the store, a section a paper; nothing is run."""
+    claims = all_claims(store, choice, any_settings, names)
+    of_paper = {name: claims[claims["paper"] == name].drop(columns="paper") for name in names}
+    sections = [
+        replace(
+            _claims_section(part),
+            study=f"claims-{name}",
+            title=load(name).title,
+            warnings=tuple(departures(store, choice, any_settings, [name])),
+        )
+        for name, part in of_paper.items()
+    ]
+    used = _all_used([Findings(load(name), all_kept(store), choice, any_settings) for name in names])
+    return Replication(
+        title="What became of the papers' conclusions",
+        model=", ".join(dict.fromkeys(one.encoder for one in used)),
+        dataset=", ".join(dict.fromkeys(one.dataset for one in used)),
+        summary=_outcomes(claims, "the"),
+        findings=tuple(sections),
+        warnings=(),
+        configuration=_settings(choice),
+        versions=library_versions(),
+        command=command,
+        seconds=sum(one.seconds for one in used),
+        paper=", ".join(names),
+        claims=_rows(claims),
+    )
+
+
+def _all_used(papers: Sequence[Findings]) -> list[Kept]:
+    """The kept points that conclusions are read from, each once."""
+    points = (
+        one
+        for findings in papers
+        for table in findings.paper.tables.values()
+        for one in findings.points(table, everything=True)
+    )
+    return list({one.path: one for one in points}.values())
+
+
+def _settings(choice: Choice) -> dict[str, Any]:
+    named = {"tables": choice.tables, "datasets": choice.datasets, "encoders": choice.encoders}
+    return {**{name: list(chosen) for name, chosen in named.items()}, "changes": to_plain(choice.changes)}
+
+
+def _rows(claims: pd.DataFrame) -> tuple[Mapping[str, Any], ...]:
+    return tuple({str(key): value for key, value in row.items()} for row in claims.to_dict("records"))
 
 
 def _points(findings: Findings, planned: Schedule) -> list[tuple[Point, Kept | None]]:
@@ -86,7 +137,7 @@ def _points(findings: Findings, planned: Schedule) -> list[tuple[Point, Kept | N
     ]
 
 
-def _outcomes(claims: pd.DataFrame) -> str:
+def _outcomes(claims: pd.DataFrame, whose: str = "its") -> str:
     counts = claims["outcome"].value_counts()
     words = {
         HOLDS: ("holds", "hold"),
@@ -99,7 +150,7 @@ def _outcomes(claims: pd.DataFrame) -> str:
         for outcome, (one, several) in words.items()
         if counts.get(outcome)
     ]
-    return f"Of its {len(claims)} conclusions {', '.join(told)}."
+    return f"Of {whose} {len(claims)} conclusions {', '.join(told)}."
 
 
 def _agreement(sections: Sequence[Finding]) -> str:
@@ -120,13 +171,17 @@ def _within(rows: pd.DataFrame) -> str:
 
 
 def _claims_section(claims: pd.DataFrame) -> Finding:
+    """What is read stands in the summary; the numbers behind it, which ``why`` tells too, in a table of their own."""
     return Finding(
         study="claims",
         title="Conclusions",
         question="Do the paper's conclusions hold here?",
         verdict=f"{_outcomes(claims)} The interval decides, never the mean.",
         configuration={},
-        tables={"summary": claims.assign(n=claims["n"].astype("Int64"))},
+        tables={
+            "summary": claims[["claim", "outcome", "says", "why", "where"]],
+            "decisions": claims.assign(n=claims["n"].astype("Int64")).drop(columns=["says", "where", "why"]),
+        },
     )
 
 
