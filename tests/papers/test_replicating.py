@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pandas as pd
 import pytest
 
 from rashomon.errors import DoesNotFit, UserError
+from rashomon.experiments.context import Context
 from rashomon.papers import load
 from rashomon.papers.costs import EXTENTS, choose, cut, estimate, fitting
 from rashomon.papers.grid import Choice, Vectors, grid_of, seeds_of, texts_of
@@ -247,8 +249,14 @@ def test_a_budget_takes_something_of_everything_before_more_of_anything(tmp_path
     )
     with pytest.raises(UserError, match=r"Nothing fits into 0\.1 minutes"):
         choose(points, needed, 0.1)
+
+
+@pytest.mark.parametrize("minutes", [0.0, -3.0, math.nan])
+def test_an_impossible_budget_is_told_before_what_is_missing(context: Context, minutes: float) -> None:
     with pytest.raises(UserError, match="above 0"):
-        choose(points, needed, float("nan"))
+        schedule(context, PAPER, Choice(), minutes)
+    with pytest.raises(UserError, match="at least one seed, not 0"):
+        Choice(seeds=0)
 
 
 def test_an_extent_never_adds(tmp_path: Path) -> None:

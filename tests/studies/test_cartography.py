@@ -167,6 +167,27 @@ def test_dynamics_of_elsewhere_take_the_place_of_a_training(context: Context, tm
         replace(study, dynamics=None).run(context)
 
 
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        (None, "There is no folder"),
+        ((), "no files such as"),
+        (("a", "b"), "None of the 2 texts of the dynamics"),
+    ],
+)
+def test_wrong_dynamics_are_told_before_anything_is_trained(
+    tmp_path: Path, ids: tuple[str, ...] | None, message: str
+) -> None:
+    context = Context(Store(tmp_path / "store"), workers=1)
+    if ids == ():
+        (tmp_path / "theirs").mkdir()
+    elif ids:
+        write_dynamics_files(tmp_path / "theirs", Dynamics(ids, np.zeros((2, 2, 2)), np.array([0, 1])))
+    with pytest.raises(UserError, match=message):
+        study_in(context, dynamics=str(tmp_path / "theirs")).run(context)
+    assert context.store.list() == []
+
+
 def test_what_is_exported_gives_the_same_map(finding: Finding, context: Context, tmp_path: Path) -> None:
     study_in(context, export=str(tmp_path / "ours")).run(context)
     assert sorted(path.name for path in (tmp_path / "ours").iterdir() if path.is_dir()) == [

@@ -102,8 +102,6 @@ def choose(
     """The studies that fit; a budget without room for any point is refused."""
     if minutes is None:
         return Chosen({point: point.study for point in points}, ())
-    if not minutes > 0:
-        raise UserError(f"A budget is a number of minutes above 0, not {minutes:g}.")
     extents = fitting(points, needed, 60 * minutes)
     if points and not extents:
         cheapest = min(points, key=lambda point: needed[point, EXTENTS[0]])

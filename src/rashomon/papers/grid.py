@@ -45,6 +45,10 @@ class Choice:
     vectors: Vectors | None = None
     insists: bool = False  # on these vectors, also where a configuration has its own width
 
+    def __post_init__(self) -> None:
+        if self.seeds is not None and self.seeds < 1:
+            raise UserError(f"A replication needs at least one seed, not {self.seeds}.")
+
 
 @dataclass(frozen=True, eq=False)
 class Point:
@@ -171,8 +175,6 @@ def models_of(study: Study) -> int:
 
 def with_seeds(study: Study, count: int) -> Study:
     """The study with so many seeds: its first ones, and further ones where it has fewer."""
-    if count < 1:
-        raise UserError(f"A replication needs at least one seed, not {count}.")
     seeds, varied = so_many(seeds_of(study), count), _varied(study)
     if varied is None:
         return replace(study, subject=replace(study.subject, seeds=seeds))

@@ -44,6 +44,8 @@ class Schedule:
 
 def schedule(context: Context, paper: Paper, choice: Choice, minutes: float | None = None) -> Schedule:
     """What will be run, in the order of the paper's tables; ``minutes`` are the budget."""
+    if minutes is not None and not minutes > 0:
+        raise UserError(f"A budget is a number of minutes above 0, not {minutes:g}.")
     grid = grid_of(paper, choice, context.data_dir)
     if not grid.points:
         why = "; ".join(sentence.rstrip(".") for sentence in grid.not_run) or "no table has such a point"

@@ -86,10 +86,11 @@ class CartographyStudy(RegularisedStudy):
         if self.export is not None:
             check_folder(Path(self.export), "dynamics")
         self.check_fit(context)
+        data, notes = context.data_of(self.base), list[str]()
+        given = self._given_dynamics(data, notes)  # what is wrong with them is told before any training
         found = find_variants(context, self.base, self.penalties)
-        runs, said = runs_of(context, found.variants), Said(list(found.notes))
-        data = context.data_of(self.base)
-        dynamics = [self._dynamics(run, data, said) for run in runs]
+        runs, said = runs_of(context, found.variants), Said([*found.notes, *notes])
+        dynamics = [given if given and run.variant == BASE else self._own_dynamics(run, data) for run in runs]
         if self.export is not None:
             _export(Path(self.export), runs, dynamics)
         pairs_of = zip(runs, dynamics, strict=True)
@@ -122,10 +123,13 @@ class CartographyStudy(RegularisedStudy):
             cautions=together(said.cautions),
         )
 
-    def _dynamics(self, run: Run, data: Dataset, said: Said) -> Dynamics:
-        if self.dynamics is not None and run.variant == BASE:
-            given = read_dynamics_files(Path(self.dynamics))
-            return of_texts(given, [example.id for example in data[self.split]], said.notes)
+    def _given_dynamics(self, data: Dataset, notes: list[str]) -> Dynamics | None:
+        if self.dynamics is None:
+            return None
+        given = read_dynamics_files(Path(self.dynamics))
+        return of_texts(given, [example.id for example in data[self.split]], notes)
+
+    def _own_dynamics(self, run: Run, data: Dataset) -> Dynamics:
         known = dynamics_of_run(run, data, self.split)
         assert known is not None, "the base keeps its dynamics"
         return known
