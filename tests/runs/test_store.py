@@ -325,3 +325,30 @@ def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.M
         write_json(path, {"new": 2})
     assert read_json(path) == {"old": 1}
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_every_file_is_flushed_once_before_a_run_counts_as_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those of a run inside a run, which lie elsewhere than what the outer one flushes."""
+    store, flushed = Store(tmp_path), list[int]()
+    fsync, rename = os.fsync, Path.rename
+
+    def noted(descriptor: int) -> None:
+        flushed.append(os.fstat(descriptor).st_ino)
+        fsync(descriptor)
+
+    def only_when_flushed(self: Path, target: Path) -> Path:
+        files = [path.stat().st_ino for path in self.rglob("*")]
+        assert [flushed.count(inode) for inode in files] == [1] * len(files)
+        return rename(self, target)
+
+    def outer(folder: Path) -> None:
+        write_json(folder / "first.json", 1)
+        store.run({"of": "another"}, "inner", lambda inside: write_json(inside / "second.json", 2))
+        (folder / "third.txt").write_text("by other means")
+
+    monkeypatch.setattr(os, "fsync", noted)
+    monkeypatch.setattr(Path, "rename", only_when_flushed)
+    store.run({}, "outer", outer)
+    assert len(store.list()) == 2

@@ -15,6 +15,7 @@ import shutil
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,14 +59,28 @@ def files_of(folder: Path) -> Iterator[tuple[str, Path]]:
             yield path.relative_to(folder).as_posix(), path
 
 
+_flushed_later: ContextVar[bool] = ContextVar("flushed_later", default=False)
+
+
+@contextmanager
+def flushed_later() -> Iterator[None]:
+    """What is written inside is not flushed to disk file by file: whoever opened this flushes all of it at its end."""
+    token = _flushed_later.set(True)
+    try:
+        yield
+    finally:
+        _flushed_later.reset(token)
+
+
 def write_bytes(path: Path, data: bytes) -> None:
     """Write aside, flush to disk, rename."""
     aside = aside_of(path)
     try:
         with aside.open("wb") as stream:
             stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
+            if not _flushed_later.get():
+                stream.flush()
+                os.fsync(stream.fileno())
         aside.replace(path)
     except BaseException:
         aside.unlink(missing_ok=True)
@@ -169,7 +184,7 @@ def sync(path: Path) -> None:
 
 
 def sync_tree(folder: Path) -> None:
-    """Makers may write files by other means; all of it must be on disk before the folder counts as finished."""
+    """However the files were written: all of it must be on disk before the folder counts as finished."""
     for path in folder.rglob("*"):
         sync(path)
     sync(folder)

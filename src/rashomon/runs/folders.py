@@ -18,6 +18,7 @@ from rashomon.runs.files import (
     TEMPORARY,
     aside_of,
     files_of,
+    flushed_later,
     read_json,
     sync,
     sync_tree,
@@ -49,7 +50,8 @@ def _write_and_exchange(folder: Path, what: str, write: Callable[[Path], None]) 
     aside = aside_of(folder / what)
     aside.mkdir()
     try:
-        write(aside)
+        with flushed_later():
+            write(aside)
         sync_tree(aside)
         _exchange(folder, what, aside)
     finally:

@@ -32,6 +32,7 @@ from filelock import FileLock, Timeout
 from rashomon.errors import Caution, UserError
 from rashomon.runs.files import (
     disk_is_full,
+    flushed_later,
     intact_tensors,
     read_json,
     remove_strays,
@@ -193,12 +194,15 @@ class Store:
         partial.mkdir(exist_ok=True)
         # a record in the folder means that the last attempt died between the end of its work and the rename
         if not (partial / META).is_file():
-            write_json(partial / SPEC, to_plain(specification))  # first: an unfinished run tells what it is
-            start = time.perf_counter()
-            make(partial)
-            seconds = time.perf_counter() - start
+            with flushed_later():  # a machine that loses power loses the attempt, not what is finished
+                write_json(
+                    partial / SPEC, to_plain(specification)
+                )  # first: an unfinished run tells what it is
+                start = time.perf_counter()
+                make(partial)
+                seconds = time.perf_counter() - start
+                write_json(partial / META, sealed(_meta(final, seconds, resumed), partial))
             sync_tree(partial)
-            write_json(partial / META, sealed(_meta(final, seconds, resumed), partial))
         partial.rename(final)
         sync(final.parent)
 
