@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from rashomon.papers.replicating import carry_out, schedule
 from rashomon.papers.replication_page import Replication, replication_of
 from rashomon.studies.base import Finding
 from rashomon.studies.necessity import Necessity
+from rashomon.training.run import TrainingRun
 from tests.papers.replications import data_folder_of, necessity, small_context
 
 PAPER = load("not_not")
@@ -228,6 +230,26 @@ def test_times_are_those_of_the_nearest_point_that_was_measured(tmp_path: Path) 
     cut_short = kept("necessity", "sst", "bilstm", 1.0, resumed=True)
     assert estimate(point.study, [cut_short]) == estimate(point.study, [])
     assert estimate(point.study, [kept("agreement", "sst", "bilstm", 9.0)]) == estimate(point.study, [])
+
+
+def test_the_time_of_a_point_is_that_on_an_empty_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a point whose models lie in the store would tell that the next one takes no time."""
+    make = TrainingRun.make
+
+    def slow(self: TrainingRun, folder: Path) -> None:
+        time.sleep(0.2)
+        make(self, folder)
+
+    monkeypatch.setattr(TrainingRun, "make", slow)
+    context = small_context(tmp_path, "sst")
+    replicated(context, necessity("sst", seeds=2))
+    replicated(context, necessity("sst", seeds=5))  # of its ten models four are there
+    more, fewer = all_kept(context.store)
+    assert (fewer.seeds, more.seeds) == (2, 5)
+    assert 4 * 0.2 <= fewer.seconds
+    assert 10 * 0.2 <= more.seconds
 
 
 def test_a_budget_takes_something_of_everything_before_more_of_anything(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def run_tasks(
     if backend == "serial" or _inside_task.get():
         outcomes = _in_this_process(tasks)
     elif backend == "processes":
-        outcomes = _in_processes(tasks, min(workers or joblib.cpu_count(), len(tasks)))
+        outcomes = _in_processes(tasks, min(usual_workers(workers), len(tasks)))
     else:
         outcomes = _in_cluster(tasks, workers, backend)
     results: dict[int, T] = {}
@@ -74,9 +74,14 @@ def run_tasks(
     return [results[index] for index in range(len(tasks))]
 
 
+def usual_workers(workers: int | None = None) -> int:
+    """As many as were asked for, or as there are usable cores."""
+    return workers or joblib.cpu_count()
+
+
 def start_workers(workers: int | None, modules: Sequence[str]) -> None:
     """Let processes load what they will need while this one still loads its own; the next tasks find them ready."""
-    others = (workers or joblib.cpu_count()) - 1
+    others = usual_workers(workers) - 1
     if others and not _inside_task.get():
         for _ in range(others):
             _other_processes(others).submit(_load, modules)  # what is wrong with a module the tasks will say

@@ -41,6 +41,7 @@ from rashomon.runs.files import (
     sync_tree,
     write_json,
 )
+from rashomon.runs.found import note_found
 from rashomon.runs.integrity import META, damage, sealed
 from rashomon.runs.specifications import key as key_of
 from rashomon.runs.specifications import to_plain
@@ -223,6 +224,7 @@ class Store:
             return False
         kind, key = final.parent.name, final.name
         if not damage(final, kind, key):
+            note_found(final)
             return True
         with disk_errors(self.root), self._locked(kind, key):
             return self._is_sound(final)

@@ -8,7 +8,6 @@ label away, do not.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
@@ -45,6 +44,7 @@ from rashomon.explainers import make_explainer
 from rashomon.measures.intervals import ENOUGH
 from rashomon.models.base import Model
 from rashomon.models.tasks import CLASSIFICATION, task_of
+from rashomon.runs.executor import usual_workers
 from rashomon.studies.base import Finding, Judgement, Study, studies
 from rashomon.training.learning_from_marks import LearningFromMarks
 from rashomon.training.settings import TrainingSpec
@@ -206,7 +206,7 @@ class Simulation(Study):
             seconds += (
                 runs * student.training.epochs * each * sum(size + self.dev_texts / 3 for size in sizes)
             )
-        workers = min(count, context.workers or os.cpu_count() or 1)
+        workers = min(count, usual_workers(context.workers))
         texts = f"explains {max(sizes):,} texts by {len(self.methods)} methods and " if self.methods else ""
         return (
             f"The simulation {texts}trains {count:,} students: at most about {duration(seconds / workers)} "
