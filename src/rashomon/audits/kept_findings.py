@@ -92,7 +92,7 @@ def _specification(study: Study, context: Context) -> dict[str, Plain]:
     return {
         "study": study.name,
         "settings": study,
-        "beside": context.told(beside).digest() if beside else None,
+        "beside": context.given_explanations(beside).digest() if beside else None,
         "data": data.fingerprint,
         "notes": list(data.notes),
         "code": _code(),

@@ -57,17 +57,17 @@ def cautions_in(report: ReportContent) -> list[tuple[Caution, tuple[Finding, ...
 
     The same warning may be of all texts in one finding and of some in another: it is told of the most.
     """
-    told: dict[tuple[str, str], list[tuple[Caution, Finding | None]]] = {}
+    by_kind: dict[tuple[str, str], list[tuple[Caution, Finding | None]]] = {}
     shown = cautions_of(report.explanations) if isinstance(report, Audit) else ()
     for caution in shown:
-        told.setdefault(caution.kind, []).append((caution, None))
+        by_kind.setdefault(caution.kind, []).append((caution, None))
     for finding in report.findings:
         for caution in finding.cautions:
-            told.setdefault(caution.kind, []).append((caution, finding))
+            by_kind.setdefault(caution.kind, []).append((caution, finding))
     return [
         (
             max((caution for caution, _ in same), key=lambda caution: caution.of),
             tuple(f for _, f in same if f is not None),
         )
-        for same in told.values()
+        for same in by_kind.values()
     ]

@@ -81,10 +81,10 @@ def _point(figure: TextMap, i: int, x: Scale, y: Scale, first: bool) -> Markup:
     shades = [
         shade(next(iter(finite([of[i]])), None), figure.ranges[layer]) for layer, of in figure.layers.items()
     ]
-    told = ", ".join(f"{layer} {number(of[i])}" for layer, of in figure.layers.items())
+    layers = ", ".join(f"{layer} {number(of[i])}" for layer, of in figure.layers.items())
     said = (
         f"{figure.ids[i]}: {figure.texts[i]} ({figure.x_label} {number(figure.x[i])}, "
-        f"{figure.y_label} {number(figure.y[i])}, {told})"
+        f"{figure.y_label} {number(figure.y[i])}, {layers})"
     )
     return Markup(
         '<circle class="{}" data-shades="{}" data-id="{}" tabindex="{}" role="img" cx="{:.1f}" cy="{:.1f}" r="4.5">'

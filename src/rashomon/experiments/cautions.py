@@ -42,10 +42,10 @@ def together(cautions: Iterable[Caution]) -> tuple[Caution, ...]:
 
 def cautions_of(explanations: Iterable[Explanation]) -> tuple[Caution, ...]:
     """One for each method and kind of warning. Numbers that differ from text to text become a range."""
-    told = list(explanations)
-    total = Counter(item.method for item in told)
+    records = list(explanations)
+    total = Counter(item.method for item in records)
     kinds: dict[tuple[str, str], list[str]] = {}
-    for item in told:
+    for item in records:
         for warning in item.warnings:
             kinds.setdefault((item.method, _NUMBER.sub("#", warning)), []).append(warning)
     return tuple(

@@ -69,5 +69,5 @@ def _recovery(testimony: Testimony) -> pd.DataFrame:
 def of_texts(testimony: Testimony, examples: Sequence[Example]) -> Testimony:
     """What was said of some of the texts."""
     ids = {example.id for example in examples}
-    told = testimony.explanations.where(example_id=ids)
-    return Testimony(testimony.seed, testimony.model, tuple(examples), told)
+    explanations = testimony.explanations.where(example_id=ids)
+    return Testimony(testimony.seed, testimony.model, tuple(examples), explanations)

@@ -57,7 +57,9 @@ class Context:
     workers: int | None = None
     backend: Backend = "processes"
     given_model: Model | None = None
-    _told: dict[str, Explanations] = field(default_factory=dict)  # explanations that were handed over or read
+    _given: dict[str, Explanations] = field(
+        default_factory=dict
+    )  # explanations that were handed over or read
     _datasets: dict[DatasetSpec, Dataset] = field(default_factory=dict)
     _models: WeakValueDictionary[Path, Model] = field(
         default_factory=WeakValueDictionary
@@ -93,15 +95,15 @@ class Context:
 
     def adopt_explanations(self, explanations: Explanations) -> str:
         """Hand over explanations; the name that is returned leads to them."""
-        name = f"{GIVEN}-{len(self._told)}"
-        self._told[name] = explanations
+        name = f"{GIVEN}-{len(self._given)}"
+        self._given[name] = explanations
         return name
 
-    def told(self, name: str) -> Explanations:
+    def given_explanations(self, name: str) -> Explanations:
         """Explanations that were handed over, or those of a file, read once."""
-        if name not in self._told:
-            self._told[name] = Explanations.load(name)
-        return self._told[name]
+        if name not in self._given:
+            self._given[name] = Explanations.load(name)
+        return self._given[name]
 
     def _read(self, spec: DatasetSpec) -> Dataset:
         if spec.file is not None and not spec.labelled:  # nothing is trained, so every row can be looked at

@@ -93,15 +93,15 @@ def teach(context: Context, asked: Curriculum) -> Taught:
         notes += left_out
         texts = course.originals
         behind = background(data, seed)
-        told = context.explanations(model, texts, known, seed=seed, background=behind)
-        testimony = Testimony(seed, model, texts, told, behind=behind)
+        explanations = context.explanations(model, texts, known, seed=seed, background=behind)
+        testimony = Testimony(seed, model, texts, explanations, behind=behind)
     return Taught(course, tuple(_lessons(asked, course, testimony)), testimony, tuple(notes))
 
 
 def _lessons(asked: Curriculum, course: Course, testimony: Testimony | None) -> list[Lesson]:
     lessons: list[Lesson] = []
     seed = asked.subject.seeds[0]
-    told = Explanations() if testimony is None else testimony.explanations
+    explanations = Explanations() if testimony is None else testimony.explanations
     for name in (name for name in asked.shown if name in CONTROLS):
         if name == NONE:
             lessons.append(Lesson(NONE))
@@ -110,8 +110,8 @@ def _lessons(asked: Curriculum, course: Course, testimony: Testimony | None) -> 
             Lesson(name, _control(name, course.data["train"], share / 100, seed), share)
             for share in asked.percents
         ]
-    for method in told.methods:
-        own, seconds = told.by_method(method), told.seconds.get(method, float("nan"))
+    for method in explanations.methods:
+        own, seconds = explanations.by_method(method), explanations.seconds.get(method, float("nan"))
         lessons += [
             Lesson(method, top_words(own, method, share / 100), share, seconds=seconds)
             for share in asked.percents

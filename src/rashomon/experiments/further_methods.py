@@ -102,8 +102,8 @@ def strangers(explanations: Explanations, model: Model) -> str:
 
 
 def _refuse_strangers(explanations: Explanations, model: Model) -> None:
-    if told := strangers(explanations, model):
-        raise UserError(f"{told}, so they say nothing of it.")
+    if refusal := strangers(explanations, model):
+        raise UserError(f"{refusal}, so they say nothing of it.")
 
 
 def _as_own_texts(explanations: Explanations, data: Dataset) -> Explanations:

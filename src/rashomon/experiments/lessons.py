@@ -65,21 +65,22 @@ def taught_by_model(
     choosing = held_out * counts["dev"] // max(1, counts["dev"] + counts["test"])
     texts = texts[: held_out + counts["train"]]
     parts = {"dev": texts[:choosing], "test": texts[choosing:held_out], "train": texts[held_out:]}
-    told = iter(_predictions(context, model, texts))
-    splits = {name: tuple(_as_taught(e, **next(told)) for e in part) for name, part in parts.items()}
+    answers = iter(_predictions(context, model, texts))
+    splits = {name: tuple(_as_taught(e, **next(answers)) for e in part) for name, part in parts.items()}
     return _checked(Dataset("course", splits, model.labels), parts["train"], counts["train"])
 
 
 def taught_by_people(data: Dataset, counts: Mapping[str, int], seed: int) -> Course:
     """People teach: the labels (or answers) of the data, in the splits of the data."""
-    told, known = ("answers", "answers") if task_of(data) is SPAN else ("label", "labels")
+    field_name, known = ("answers", "answers") if task_of(data) is SPAN else ("label", "labels")
     parts = {name: _in_random_order(data[name], seed)[: counts[name]] for name in counts}
     for part in parts.values():
-        missing = next((example.id for example in part if getattr(example, told) in (None, ())), None)
+        missing = next((example.id for example in part if getattr(example, field_name) in (None, ())), None)
         if missing is not None:
             raise DoesNotFit(f"People teach by {known}, and example {missing!r} has none.")
     splits = {
-        name: tuple(_as_taught(e, **{told: getattr(e, told)}) for e in part) for name, part in parts.items()
+        name: tuple(_as_taught(e, **{field_name: getattr(e, field_name)}) for e in part)
+        for name, part in parts.items()
     }
     return _checked(Dataset("course", splits, data.labels), parts["train"], counts["train"])
 
@@ -97,9 +98,9 @@ def _checked(data: Dataset, originals: Sequence[Example], largest: int) -> Cours
 NOTHING = dict.fromkeys(("label", "answers", "rationale", "rationale_pair", "phrases", "equalities"))
 
 
-def _as_taught(example: Example, **told: Any) -> Example:
+def _as_taught(example: Example, **taught: Any) -> Example:
     """A text as a student sees it: with the teacher's label or answer, and nothing else that was said of it."""
-    return replace(example, **{**NOTHING, **told})
+    return replace(example, **{**NOTHING, **taught})
 
 
 def _without_repeats(examples: Sequence[Example]) -> list[Example]:
@@ -145,10 +146,10 @@ class Marks:
 
     def digest(self, examples: Sequence[Example]) -> str:
         """What decides a student's numbers: the marks of the texts that it learns by."""
-        told: list[object] = [self.spans.get(example.id, ()) for example in examples]
+        marked: list[object] = [self.spans.get(example.id, ()) for example in examples]
         if self.equalities:
-            told += [self.equalities.get(example.id, ()) for example in examples]
-        return hashlib.sha256(repr((self.graded, told)).encode()).hexdigest()[:20]
+            marked += [self.equalities.get(example.id, ()) for example in examples]
+        return hashlib.sha256(repr((self.graded, marked)).encode()).hexdigest()[:20]
 
     def onto(self, encodings: Sequence[Encoding], width: int) -> Tensor:
         """``[N, T]`` over a student's tokens."""
@@ -160,9 +161,9 @@ class Marks:
 
     def pairs_onto(self, encodings: Sequence[Encoding], width: int) -> Tensor:
         """``[N, K, 2, T]`` over a student's tokens: of each equality the question's phrase and the passage's."""
-        told = [self.equalities.get(encoding.example_id, ()) for encoding in encodings]
-        pairs = torch.zeros(len(encodings), max(1, *map(len, told)), 2, width, dtype=torch.bool)
-        for row, (encoding, equalities) in enumerate(zip(encodings, told, strict=True)):
+        of_texts = [self.equalities.get(encoding.example_id, ()) for encoding in encodings]
+        pairs = torch.zeros(len(encodings), max(1, *map(len, of_texts)), 2, width, dtype=torch.bool)
+        for row, (encoding, equalities) in enumerate(zip(encodings, of_texts, strict=True)):
             for k, equality in enumerate(equalities):
                 for segment, phrase in enumerate(phrases_of(equality)):
                     pairs[row, k, segment, : len(encoding)] = (
@@ -282,7 +283,7 @@ def bits_a_text(marks: Marks, examples: Sequence[Example]) -> float:
     """
     if marks.graded or marks.equalities:
         return float("nan")
-    told = [(len(_words(example)), len(marks.spans.get(example.id, ()))) for example in examples]
-    n, k = np.array(told, dtype=np.float64).T
+    counts = [(len(_words(example)), len(marks.spans.get(example.id, ()))) for example in examples]
+    n, k = np.array(counts, dtype=np.float64).T
     ways = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
     return float(np.mean(ways) / np.log(2))

@@ -26,8 +26,8 @@ Pairs = dict[str, tuple[Equality, ...]]  # by the id of the question
 def marks_of_pairs(pairs: Pairs) -> Marks:
     """Equalities, and the union of their phrases as marks."""
     spans = {
-        name: tuple(dict.fromkeys(phrase for equality in told for phrase in phrases_of(equality)))
-        for name, told in pairs.items()
+        name: tuple(dict.fromkeys(phrase for equality in equalities for phrase in phrases_of(equality)))
+        for name, equalities in pairs.items()
     }
     return Marks(spans, equalities=pairs)
 
@@ -37,9 +37,9 @@ def human_pairs(examples: Sequence[Example], dropped: float = 0.0, seed: int = 0
     generator = np.random.default_rng([seed, 17])
     pairs: Pairs = {}
     for example in examples:
-        told = example.equalities or ()
-        kept = generator.random(len(told)) >= dropped
-        pairs[example.id] = tuple(equality for equality, stays in zip(told, kept, strict=True) if stays)
+        equalities = example.equalities or ()
+        kept = generator.random(len(equalities)) >= dropped
+        pairs[example.id] = tuple(equality for equality, stays in zip(equalities, kept, strict=True) if stays)
     return marks_of_pairs(pairs)
 
 
@@ -76,8 +76,8 @@ def attended_pairs(model: Model, examples: Sequence[Example], share: float) -> M
         return {"most": most, "place": place}
 
     rows = rows_of(model, examples, encodings)
-    told = collect(model, rows, read, per_token=("most", "place"), attention=True)
-    found = zip(encodings, told["most"].numpy(), told["place"].numpy(), strict=True)
+    attended = collect(model, rows, read, per_token=("most", "place"), attention=True)
+    found = zip(encodings, attended["most"].numpy(), attended["place"].numpy(), strict=True)
     return marks_of_pairs({e.example_id: tuple(_surest(e, most, place, share)) for e, most, place in found})
 
 

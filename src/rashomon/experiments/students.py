@@ -79,8 +79,8 @@ class Student:
         if NEEDS.keys().isdisjoint(asked):
             return list(asked)
         has = build_model(self.spec.without_vectors(), data, 0).capabilities
-        told = frozenset() if self.spec.weights == "uniform" else has
-        return [way for way in asked if way not in NEEDS or NEEDS[way] in told]
+        can = frozenset() if self.spec.weights == "uniform" else has
+        return [way for way in asked if way not in NEEDS or NEEDS[way] in can]
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,8 @@ class StudentRows:
     marks: Marks | None = None
 
     def key(self) -> Plain:
-        told = None if self.marks is None else self.marks.digest(self.data["train"])
-        return {"dataset": self.data.fingerprint, "marks": told}
+        marks = None if self.marks is None else self.marks.digest(self.data["train"])
+        return {"dataset": self.data.fingerprint, "marks": marks}
 
     def rows(self, model: Model, split: str) -> Rows:
         rows = self._encoded(model, split)

@@ -45,15 +45,15 @@ class Teaching:
     seed: int = 0
 
 
-def learn_to_teach(course: Course, told: Explanations, asked: Teaching) -> dict[str, float]:
+def learn_to_teach(course: Course, explanations: Explanations, asked: Teaching) -> dict[str, float]:
     """The weight of every method that was heard on the training texts; they add up to one."""
-    methods = told.methods
+    methods = explanations.methods
     scores = torch.zeros(len(methods), requires_grad=True)
     teacher = torch.optim.Adam([scores], lr=asked.rate)
     for number in range(asked.students):
         with seeded(asked.seed, number) as generator:
             model = build_model(asked.student.spec, course.data, asked.seed + number)
-            rows = _with_shares(rows_of(model, course.data["train"]), told)
+            rows = _with_shares(rows_of(model, course.data["train"]), explanations)
             held_out = rows_of(model, course.data["dev"])
             optimizer = make_optimizer(model, asked.student.training, None)
             model.train()
@@ -73,10 +73,13 @@ def weights_of(scores: Tensor) -> Tensor:
     return sparsemax(scores, torch.ones_like(scores, dtype=torch.bool))
 
 
-def _with_shares(rows: Rows, told: Explanations) -> Rows:
+def _with_shares(rows: Rows, explanations: Explanations) -> Rows:
     assert rows.source is not None
     encodings, width = [encoding for _, encoding in rows.source], rows.whole.ids.shape[1]
-    each = [all_scores(told.by_method(method), method).onto(encodings, width) for method in told.methods]
+    each = [
+        all_scores(explanations.by_method(method), method).onto(encodings, width)
+        for method in explanations.methods
+    ]
     return rows.with_extras((SHARES,), shares=normalised(torch.stack(each, 1)))
 
 

@@ -160,7 +160,7 @@ def heard_elsewhere(context: Context, ask: Ask, model: Model, data: Dataset) -> 
     if ask.beside is None:
         return None
     asked = {make_explainer(method).label for method in ask.methods} | {*CONTROLS}
-    return further_methods(context.told(ask.beside), model, data, ask.split, asked)
+    return further_methods(context.given_explanations(ask.beside), model, data, ask.split, asked)
 
 
 def _joined(own: Testimony, further: Further) -> Testimony:

@@ -168,8 +168,8 @@ class GradientShap(Explainer):
         found: dict[int, Scores] = {}
         while pending := [i for i in range(len(drawn)) if i not in found]:
             number = len(drawn[pending[0]])
-            told = self._draw(sub_job(job, pending), number, rounds[number])
-            for i, repeated in zip(pending, told, strict=True):
+            estimates = self._draw(sub_job(job, pending), number, rounds[number])
+            for i, repeated in zip(pending, estimates, strict=True):
                 drawn[i].append(repeated)
                 scores = self._scores(drawn[i], rounds)
                 if not scores.warnings or number + 1 == len(rounds):
@@ -199,8 +199,10 @@ class GradientShap(Explainer):
     def _scores(self, drawn: Sequence[Repeated], rounds: Sequence[int]) -> Scores:
         # The variance of stratified points falls faster than their number rises, so finer rounds weigh more.
         weights = np.square(rounds[: len(drawn)]) / np.square(rounds[: len(drawn)]).sum()
-        mean = sum(weight * told.sums for weight, told in zip(weights, drawn, strict=True))
-        pulls = np.concatenate([weight * told.pulls for weight, told in zip(weights, drawn, strict=True)])
+        mean = sum(weight * estimate.sums for weight, estimate in zip(weights, drawn, strict=True))
+        pulls = np.concatenate(
+            [weight * estimate.pulls for weight, estimate in zip(weights, drawn, strict=True)]
+        )
         scores, spread = aggregate(mean, self.aggregation), np.linalg.norm(pulls, axis=0)
         used = 2 * sum(rounds[: len(drawn)])
         return Scores(scores, warnings=unsettled(scores, spread, used), spread=spread, used=used)

@@ -168,15 +168,15 @@ def _collected(
         counts = [f"{len(given)}" if _is_listed(given) else "no list of" for given in (inputs, scores)]
         raise UserError(f"There are {counts[0]} texts and {counts[1]} lists of scores; give one list a text.")
     _check_known(known, len(inputs))
-    told = []
+    imported = []
     for i in range(len(inputs)):
         try:
-            told.append(_explanation(i, inputs[i], scores[i], method, known, settings))
+            imported.append(_explanation(i, inputs[i], scores[i], method, known, settings))
         except (TypeError, ValueError, OverflowError) as error:
             raise UserError(
                 f"What is given of example {i} is of another form than asked for: {error}."
             ) from error
-    return Explanations(told)
+    return Explanations(imported)
 
 
 def _check_known(known: Known, n: int) -> None:

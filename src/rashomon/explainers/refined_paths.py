@@ -119,8 +119,8 @@ def _looks(
         ]
 
     found = iter(job.engine.run(lengths, work, gradients=True))
-    told = []
+    seen = []
     for of_example in places:
         looks = [next(found) for _ in of_example]
-        told.append((np.array([look[0] for look in looks]), np.stack([look[1] for look in looks])))
-    return told
+        seen.append((np.array([look[0] for look in looks]), np.stack([look[1] for look in looks])))
+    return seen

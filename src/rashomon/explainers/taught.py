@@ -63,8 +63,8 @@ class TaughtExplainer(Explainer):
         totals = [np.zeros(len(encoding)) for encoding in job.encodings]
         warnings: list[list[str]] = [[] for _ in job.encodings]
         for method, weight in zip(self.methods, self.weights, strict=True):
-            told = make_explainer(method).suited(job.model).attribute(job)
-            for row, (encoding, scores) in enumerate(zip(job.encodings, told, strict=True)):
+            attributed = make_explainer(method).suited(job.model).attribute(job)
+            for row, (encoding, scores) in enumerate(zip(job.encodings, attributed, strict=True)):
                 totals[row] += weight * shares(scores.values, encoding.content)
                 warnings[row] += [f"{method}: {warning}" for warning in scores.warnings]
         return [Scores(total, warnings=tuple(of_row)) for total, of_row in zip(totals, warnings, strict=True)]

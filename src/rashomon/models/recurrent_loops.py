@@ -63,12 +63,12 @@ def run_ahead(
             place = length - 1 - t if way else t
             np.dot(outputs[way], weights[way], entered)
             for b in range(start, stop):
-                told = hidden[b, place, size:] if way else hidden[b, place, :size]
+                of_token = hidden[b, place, size:] if way else hidden[b, place, :size]
                 output = outputs[way, b - start]
                 if place >= lengths[b]:
                     cells[new, way, b] = none
                     output[:] = none
-                    told[:] = none
+                    of_token[:] = none
                     continue
                 gate, tanh, raw = gates[s, way, b], tanhs[s, way, b], entered[b - start]
                 _enter(raw, flat[first[b, place], way], flat[second[b, place], way], shares[b, place])
@@ -77,7 +77,7 @@ def run_ahead(
                 _squash(raw, half, gate, half, half)  # a sigmoid
                 _remember(gate, cells[old, way, b], cells[new, way, b])
                 _squash(cells[new, way, b], one, tanh, one, none)
-                _tell(gate[3 * size :], tanh, output, told)
+                _tell(gate[3 * size :], tanh, output, of_token)
 
 
 @njit(**COMPILED)
@@ -154,11 +154,11 @@ def _remember(gate, old, new):
 
 
 @njit(**COMPILED)
-def _tell(gate, tanh, output, told):
+def _tell(gate, tanh, output, of_token):
     for k in range(len(output)):
         output[k] = gate[k] * tanh[k]
     for k in range(len(output)):
-        told[k] = output[k]
+        of_token[k] = output[k]
 
 
 # ---- one row of one step back: ``came`` to its output, ``memory`` to its cells (and on to those before it)

@@ -110,6 +110,8 @@ def _plain_value(value: Any) -> Any:
 
 
 def _finding(entry: Mapping[str, Any]) -> Finding:
-    told = entry["finding"]
-    tables = {name: pd.DataFrame(columns) for name, columns in told["tables"].items()}
-    return Finding(**{name: told[name] for name in WORDS}, configuration=told["configuration"], tables=tables)
+    recorded = entry["finding"]
+    tables = {name: pd.DataFrame(columns) for name, columns in recorded["tables"].items()}
+    return Finding(
+        **{name: recorded[name] for name in WORDS}, configuration=recorded["configuration"], tables=tables
+    )

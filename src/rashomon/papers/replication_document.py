@@ -112,7 +112,7 @@ def _table(findings: Findings, table: Table) -> str:
 
 def _figures(rows: pd.DataFrame, table: Table) -> str:
     keys = [key for key in table.keys if rows[key].notna().any()]
-    told = [
+    cells = [
         (
             *(row[key] for key in keys),
             row["figure"],
@@ -122,7 +122,7 @@ def _figures(rows: pd.DataFrame, table: Table) -> str:
         )
         for row in rows.to_dict("records")
     ]
-    return _markdown([*keys, "figure", "published", "ours", "difference"], told)
+    return _markdown([*keys, "figure", "published", "ours", "difference"], cells)
 
 
 def _published(row: dict[Any, Any]) -> str:
@@ -133,11 +133,11 @@ def _published(row: dict[Any, Any]) -> str:
 
 
 def _summed_up(rows: pd.DataFrame) -> str:
-    told = []
+    cells = []
     for figure, part in rows.groupby("figure", sort=False):
         apart = part["difference"]
-        told.append((figure, len(part), number(apart.mean(), 3), number(apart.abs().mean(), 3)))
-    return _markdown(["figure", "measured", "mean difference", "mean absolute difference"], told)
+        cells.append((figure, len(part), number(apart.mean(), 3), number(apart.abs().mean(), 3)))
+    return _markdown(["figure", "measured", "mean difference", "mean absolute difference"], cells)
 
 
 def _markdown(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

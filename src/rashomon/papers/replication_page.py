@@ -145,12 +145,12 @@ def _outcomes(claims: pd.DataFrame, whose: str = "its") -> str:
         OPEN: ("cannot be told", "cannot be told"),
         NOT_RUN: ("was not run", "were not run"),
     }
-    told = [
+    parts = [
         f"{counts[outcome]} {one if counts[outcome] == 1 else several}"
         for outcome, (one, several) in words.items()
         if counts.get(outcome)
     ]
-    return f"Of {whose} {len(claims)} conclusions {', '.join(told)}."
+    return f"Of {whose} {len(claims)} conclusions {', '.join(parts)}."
 
 
 def _agreement(sections: Sequence[Finding]) -> str:
@@ -163,11 +163,11 @@ def _within(rows: pd.DataFrame) -> str:
     if known.empty:
         return "There are no published numbers to set beside ours."
     both = known[known["ours"].notna()]
-    told = f"{len(both)} of {len(known)} published figures were measured here"
+    sentence = f"{len(both)} of {len(known)} published figures were measured here"
     judged = both["within_spread"].dropna()
     if len(judged):
-        told += f"; of {len(judged)} that have a published spread {int(judged.sum())} lie within it"
-    return f"{told}."
+        sentence += f"; of {len(judged)} that have a published spread {int(judged.sum())} lie within it"
+    return f"{sentence}."
 
 
 def _claims_section(claims: pd.DataFrame) -> Finding:
@@ -206,11 +206,11 @@ def _table_section(findings: Findings, table: Table) -> Finding | None:
 
 def _by_figure(rows: pd.DataFrame) -> pd.DataFrame:
     """For every kind of figure: how many there are, how far ours lie from them, how many within the spread."""
-    told = []
+    summary = []
     for figure, part in rows.groupby("figure", sort=False):
         both = part.dropna(subset=["published", "ours"])
         judged = both["within_spread"].dropna()
-        told.append(
+        summary.append(
             {
                 "figure": figure,
                 "published": int(part["published"].notna().sum()),
@@ -221,7 +221,7 @@ def _by_figure(rows: pd.DataFrame) -> pd.DataFrame:
                 "within spread": int(judged.sum()),
             }
         )
-    return pd.DataFrame(told)
+    return pd.DataFrame(summary)
 
 
 def _against(rows: pd.DataFrame) -> tuple[Figure, ...]:
@@ -276,15 +276,15 @@ def _runs_section(points: Sequence[tuple[Point, Kept | None]]) -> Finding:
 
 def _differences(paper: Paper, choice: Choice, used: Sequence[Kept]) -> list[str]:
     """In which ways data, vectors and models are not the paper's."""
-    told = [
+    differences = [
         f"{stand_in.name} stands in for {name}: {stand_in.reason}."
         for name, stand_in in paper.stand_ins.items()
         if any(stand_in.name in (one.dataset, one.encoder) for one in used)
     ]
-    told += dict.fromkeys(_vectors(one) for one in used if not is_pretrained(one.encoder))
+    differences += dict.fromkeys(_vectors(one) for one in used if not is_pretrained(one.encoder))
     if choice.changes:
-        told.append(f"Settings were changed from the paper's: {named_settings(choice.changes)}.")
-    return told
+        differences.append(f"Settings were changed from the paper's: {named_settings(choice.changes)}.")
+    return differences
 
 
 def _vectors(point: Kept) -> str:

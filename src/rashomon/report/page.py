@@ -172,15 +172,15 @@ def _tell_once(report: ReportContent, chapters: list[dict[str, Any]]) -> list[Wa
     """Warnings of the whole page or of several sections; what concerns one section alone is put into its view."""
     views = [view for chapter in chapters for view in chapter["findings"]]
     own = [warning for view in views for warning in view["finding"].warnings]
-    told = {
+    views_of = {
         warning: [view for view in views if warning in view["finding"].warnings]
         for warning in dict.fromkeys((*report.warnings, *own))
     }
     for view in views:
         view["warnings"] = [
-            warning for warning, where in told.items() if [one["id"] for one in where] == [view["id"]]
+            warning for warning, where in views_of.items() if [one["id"] for one in where] == [view["id"]]
         ]
-    listed = [(warning, where) for warning, where in told.items() if len(where) != 1]
+    listed = [(warning, where) for warning, where in views_of.items() if len(where) != 1]
     listed += [
         (str(caution), [view for view in views if any(view["finding"] is one for one in concerned)])
         for caution, concerned in cautions_in(report)

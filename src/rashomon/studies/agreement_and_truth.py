@@ -202,13 +202,13 @@ def _of_variant(
     tests: dict[object, float],
 ) -> str:
     moves = {name: _move(name, variant, tests) for name in (agreement, *truths)}
-    told = [
+    changes = [
         f"{_named(name)} {moves[name]} ({with_interval(rows[name, BASE])} to {with_interval(rows[name, variant])})"
         for name in truths
     ]
     figures = f"{with_interval(rows[agreement, BASE])} to {with_interval(rows[agreement, variant])}"
     return (
-        f"{capitalised(variant)}: {agreement} agreement {moves[agreement]} ({figures}), {', '.join(told)}: "
+        f"{capitalised(variant)}: {agreement} agreement {moves[agreement]} ({figures}), {', '.join(changes)}: "
         f"{_conclusion(moves[agreement], [moves[name] for name in truths])}."
     )
 

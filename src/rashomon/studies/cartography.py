@@ -257,12 +257,12 @@ def _verdict(groups: pd.DataFrame, between: pd.DataFrame, measure: str) -> str:
     """Ambiguous against easy texts of the base, and what the penalties do to each group."""
     own = groups[(groups["measure"] == measure) & (groups["variant"] == BASE)]
     rows = {str(row["group"]): {str(k): v for k, v in row.items()} for row in own.to_dict("records")}
-    told = [
+    by_group = [
         f"{with_interval(rows[group])} on {group} texts ({sample(rows[group]['n'])})"
         for group in GROUPS
         if group in rows
     ]
-    if not told:
+    if not by_group:
         return "No text is easy, ambiguous or hard by how often its class was right."
     test = between[
         (between["measure"] == measure)
@@ -280,4 +280,4 @@ def _verdict(groups: pd.DataFrame, between: pd.DataFrame, measure: str) -> str:
         words = f"Methods agree {'more' if test['difference'] > 0 else 'less'} on ambiguous texts than on easy ones"
     over = "over seeds" if several else "over the texts of one training"
     tested = "" if np.isnan(p) else f" ({p_value(p)} {over})"
-    return f"{words}{tested}: mean {measure} {', '.join(told)}."
+    return f"{words}{tested}: mean {measure} {', '.join(by_group)}."

@@ -196,13 +196,13 @@ def _verdict(summary: pd.DataFrame, measure: str) -> str:
     }
     sentences = []
     for attribute, words in ((measure, f"agreement ({measure})"), ("variability", "variability in training")):
-        told = [
+        directions = [
             f"{statistic.replace('-', ' ')} {_direction(known[statistic, attribute])}"
             for statistic in STATISTICS
             if (statistic, attribute) in known
         ]
-        if told:
-            sentences.append(f"With {words}: {', '.join(told)}.")
+        if directions:
+            sentences.append(f"With {words}: {', '.join(directions)}.")
     return " ".join(sentences)
 
 

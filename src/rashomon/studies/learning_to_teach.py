@@ -117,10 +117,10 @@ class LearningToTeach(Simulation):
         }
         lessons = list(taught.lessons)
         for name, explainer in tried.items():
-            told = _heard(context, taught, [explainer])
+            explanations = _heard(context, taught, [explainer])
             for share in self.percents:
-                marks = top_words(told, explainer.label, share / 100)
-                lessons.append(Lesson(name, marks, share, seconds=told.seconds[explainer.label]))
+                marks = top_words(explanations, explainer.label, share / 100)
+                lessons.append(Lesson(name, marks, share, seconds=explanations.seconds[explainer.label]))
         weights = read_weights(folder)
         heard = ", ".join(f"{method} {decimal(weight)}" for method, weight in weights.items())
         notes = [f"What was learned ({heard}) is kept: {tried[TAUGHT].label}."]
@@ -146,33 +146,35 @@ class LearningToTeach(Simulation):
 
     def _kept(self, context: Context, taught: Taught) -> tuple[Path, list[str]]:
         """The folder of what is learned, and what it was learned from."""
-        told = taught.testimony
-        assert told is not None
-        assert told.model is not None
-        methods, _ = answerable(self.ingredients, told.model)
+        testimony = taught.testimony
+        assert testimony is not None
+        assert testimony.model is not None
+        methods, _ = answerable(self.ingredients, testimony.model)
         student = self.student(self.learner)
         if not student.ways([AttentionRegularisation.name], taught.course.data):
             raise DoesNotFit(
                 f"The attention of {student.name} cannot be pulled at, so nothing is learned by it."
             )
-        asked = Teaching(student, self.learners, self.learner_epochs, seed=told.seed)
+        asked = Teaching(student, self.learners, self.learner_epochs, seed=testimony.seed)
         specification = {
-            "model": told.model.fingerprint(),
+            "model": testimony.model.fingerprint(),
             "course": taught.course.data.fingerprint,
             "methods": methods,
             "teaching": to_plain(asked),
         }
-        about = {"model": told.model.fingerprint(), "learner": self.learner}
+        about = {"model": testimony.model.fingerprint(), "learner": self.learner}
         make = partial(_learn, context, taught, methods, asked, about)
         return context.store.run(specification, KIND, make), methods
 
 
 def _heard(context: Context, taught: Taught, methods: Sequence[str | Explainer]) -> Explanations:
     """What methods say of the texts that students learn by."""
-    told = taught.testimony
-    assert told is not None
-    assert told.model is not None
-    return context.explanations(told.model, told.examples, methods, seed=told.seed, background=told.behind)
+    testimony = taught.testimony
+    assert testimony is not None
+    assert testimony.model is not None
+    return context.explanations(
+        testimony.model, testimony.examples, methods, seed=testimony.seed, background=testimony.behind
+    )
 
 
 def _learn(

@@ -86,10 +86,18 @@ def _tried(model: Model, examples: Sequence[Example], seed: int) -> pd.DataFrame
     task = model.task
     for example, encoding, row in zip(examples, encodings, logits, strict=True):
         answer = task.answers(torch.from_numpy(row)[None])[0].numpy()
-        told = row[0] if model.gives_a_number else task.describe(answer, encoding, example, model.labels)
+        prediction = (
+            row[0] if model.gives_a_number else task.describe(answer, encoding, example, model.labels)
+        )
         label = None if example.label is None or _has_no_classes(model) else model.labels[example.label]
         sure = np.nan if model.gives_a_number else task.values(row[None], answer, "probability")[0]
-        known = {"seed": seed, "example": example.id, "label": label, "prediction": told, "probability": sure}
+        known = {
+            "seed": seed,
+            "example": example.id,
+            "label": label,
+            "prediction": prediction,
+            "probability": sure,
+        }
         rows.append(known | task.right(answer, example, encoding))
     return pd.DataFrame(rows)
 
@@ -169,14 +177,14 @@ def _cautions(
     table: pd.DataFrame, summary: pd.DataFrame, model: Model, data: Dataset, matching: Matching
 ) -> list[str]:
     """What a reader should know before anything else."""
-    told: list[str] = []
+    sentences: list[str] = []
     if _has_no_classes(model):
-        return told
+        return sentences
     if not matching.certain and matching.note in data.notes:
-        told.append(matching.note)
+        sentences.append(matching.note)
     said, labels = set(table["prediction"]), set(table["label"].dropna())
     if len(said) == 1 and (len(table) >= ENOUGH or labels - said):
-        told.append(
+        sentences.append(
             f"The model predicts one class only, {next(iter(said))}, for all of {len(table):,} texts; "
             "explanations then say little of how it decides."
         )
@@ -184,11 +192,11 @@ def _cautions(
         row, always = _records(summary)[:2]
         if row["high"] < always["mean"]:
             hint = "" if matching.certain else " Perhaps its labels are matched the wrong way round."
-            told.append(
+            sentences.append(
                 f"The model is right less often ({with_interval(row)}) than {always['figure']} would be "
                 f"({decimal(always['mean'])}).{hint}"
             )
-    return told
+    return sentences
 
 
 def _verdict(table: pd.DataFrame, summary: pd.DataFrame, model: Model, matching: Matching, split: str) -> str:

@@ -291,16 +291,16 @@ class Simulation(Study):
 
     def _measures(self, context: Context, taught: Taught) -> pd.DataFrame:
         nothing = pd.DataFrame(columns=["measure", "explanation", "n", "mean", "rank"])
-        told = taught.testimony
-        if told is None or self.instances < 1:
+        testimony = taught.testimony
+        if testimony is None or self.instances < 1:
             return nothing
-        assert told.model is not None
+        assert testimony.model is not None
         texts = taught.course.originals[: self.instances]
-        some = of_texts(told, texts)
+        some = of_texts(testimony, texts)
         controls = [name for name in (RANDOM, TRIVIAL) if name in self.explanations]
         if controls:
             some = replace(
-                some, explanations=some.explanations + context.explanations(told.model, texts, controls)
+                some, explanations=some.explanations + context.explanations(testimony.model, texts, controls)
             )
         return cheap_measures(some, self.percents[0] / 100)
 

@@ -62,7 +62,7 @@ def _lift_batch(job: Job, pairs: Pairs, how: Aggregation) -> list[_Lifted]:
         return [lifted for pair in pairs for lifted in _lift_batch(job, [pair], how)]
     if how == "sum":
         contributions = contributions.sum(-1, keepdim=True)
-    told = contributions.double().cpu().numpy()
+    scores = contributions.double().cpu().numpy()
     inputs, references = values.detach().double().cpu().chunk(2)
     changes = (inputs - references).numpy()
     warnings: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ def _lift_batch(job: Job, pairs: Pairs, how: Aggregation) -> list[_Lifted]:
         listed = ", ".join(f"{name} x{times}" for name, times in sorted(rules.missing.items()))
         warnings = (f"no DeepLIFT rule for {listed}; plain gradients there",)
     return [
-        _Lifted(told[row, : len(job.encodings[i])], float(changes[row]), warnings)
+        _Lifted(scores[row, : len(job.encodings[i])], float(changes[row]), warnings)
         for row, (i, _) in enumerate(pairs)
     ]
 
