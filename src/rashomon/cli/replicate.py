@@ -210,7 +210,7 @@ def _say_claims(
         ["claim", "outcome", "figure that decides", "n", "says", "why"],
         [(r["claim"], r["outcome"], _figure(r), r["n"], r["says"], r["why"]) for r in rows],
     )
-    printer.plain(", ".join(f"{count} {outcome}" for outcome, count in counts.items()) + ".")
+    printer.plain(page.summary)
     unlike = [sentence for section in page.findings for sentence in section.warnings]
     printer.warnings(unlike)
     document = {"claims": list(rows), "outcomes": dict(counts), "unlike the papers": unlike}

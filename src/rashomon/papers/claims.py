@@ -80,6 +80,23 @@ def decide_all(paper: Paper, ours: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def outcomes_in_words(claims: pd.DataFrame, whose: str) -> str:
+    """How many of ``whose`` conclusions came out how."""
+    words = {
+        HOLDS: ("holds", "hold"),
+        FAILS: ("does not hold", "do not hold"),
+        OPEN: ("cannot be told", "cannot be told"),
+        NOT_RUN: ("was not run", "were not run"),
+    }
+    counts = claims["outcome"].value_counts()
+    parts = [
+        f"{counts[outcome]} {one if counts[outcome] == 1 else several}"
+        for outcome, (one, several) in words.items()
+        if counts.get(outcome)
+    ]
+    return f"Of {whose} {len(claims)} conclusions {', '.join(parts)}."
+
+
 def _with_coverage(decision: Decision, expected: int) -> str:
     """The reason, and how many of the comparisons that the paper's figures allow were run."""
     if decision.outcome == NOT_RUN or decision.figures >= expected:

@@ -6,13 +6,13 @@ from another store (``ledger.py``) stand among its own.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pandas as pd
 
 from rashomon.papers.beside import beside
+from rashomon.papers.claims import outcomes_in_words
 from rashomon.papers.costs import less_than_asked
 from rashomon.papers.grid import Choice, grid_of, heading
 from rashomon.papers.kept import Kept, all_kept, answering
@@ -52,9 +52,8 @@ def _claims(claims: pd.DataFrame) -> str:
         (row["claim"], row["says"], row["outcome"], _decided(row), row["why"])
         for row in claims.to_dict("records")
     ]
-    counts = Counter(claims["outcome"]).most_common()
-    counted = ", ".join(f"{count} {outcome}" for outcome, count in counts)
-    return f"{counted}.\n\n{_markdown(['claim', 'says', 'outcome', 'figure', 'why'], rows)}"
+    counted = outcomes_in_words(claims, "the")
+    return f"{counted}\n\n{_markdown(['claim', 'says', 'outcome', 'figure', 'why'], rows)}"
 
 
 def _heading(paper: Paper) -> str:

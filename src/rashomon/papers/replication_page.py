@@ -14,7 +14,7 @@ from rashomon.experiments.context import Context
 from rashomon.experiments.figures import Figure, Plot, Series
 from rashomon.models.build import is_pretrained
 from rashomon.papers.beside import beside, with_published
-from rashomon.papers.claims import FAILS, HOLDS, NOT_RUN, OPEN
+from rashomon.papers.claims import outcomes_in_words
 from rashomon.papers.costs import less_than_asked
 from rashomon.papers.grid import Choice, Point, heading, tables_of
 from rashomon.papers.kept import Kept, all_kept, answering, named_settings
@@ -64,7 +64,7 @@ def replication_of(
         title=f"{paper.title} ({paper.year}), replicated",
         model=", ".join(dict.fromkeys(one.encoder for one in used)),
         dataset=", ".join(dict.fromkeys(one.dataset for one in used)),
-        summary=f"{_outcomes(claims)} {_agreement(shown)}",
+        summary=f"{outcomes_in_words(claims, 'its')} {_agreement(shown)}",
         findings=(_claims_section(claims), *shown, _runs_section(points)),
         warnings=tuple(dict.fromkeys((*_differences(paper, choice, used), *not_run, *planned.left_out))),
         configuration=_settings(choice),
@@ -98,7 +98,7 @@ def conclusions_page(
         title="What became of the papers' conclusions",
         model=", ".join(dict.fromkeys(one.encoder for one in used)),
         dataset=", ".join(dict.fromkeys(one.dataset for one in used)),
-        summary=_outcomes(claims, "the"),
+        summary=outcomes_in_words(claims, "the"),
         findings=tuple(sections),
         warnings=(),
         configuration=_settings(choice),
@@ -137,22 +137,6 @@ def _points(findings: Findings, planned: Schedule) -> list[tuple[Point, Kept | N
     ]
 
 
-def _outcomes(claims: pd.DataFrame, whose: str = "its") -> str:
-    counts = claims["outcome"].value_counts()
-    words = {
-        HOLDS: ("holds", "hold"),
-        FAILS: ("does not hold", "do not hold"),
-        OPEN: ("cannot be told", "cannot be told"),
-        NOT_RUN: ("was not run", "were not run"),
-    }
-    parts = [
-        f"{counts[outcome]} {one if counts[outcome] == 1 else several}"
-        for outcome, (one, several) in words.items()
-        if counts.get(outcome)
-    ]
-    return f"Of {whose} {len(claims)} conclusions {', '.join(parts)}."
-
-
 def _agreement(sections: Sequence[Finding]) -> str:
     rows = pd.concat([section.tables["figures"] for section in sections])
     return _within(rows)
@@ -176,7 +160,7 @@ def _claims_section(claims: pd.DataFrame) -> Finding:
         study="claims",
         title="Conclusions",
         question="Do the paper's conclusions hold here?",
-        verdict=f"{_outcomes(claims)} The interval decides, never the mean.",
+        verdict=f"{outcomes_in_words(claims, 'its')} The interval decides, never the mean.",
         configuration={},
         tables={
             "summary": claims[["claim", "outcome", "says", "why", "where"]],
