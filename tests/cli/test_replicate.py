@@ -79,6 +79,9 @@ def test_killed_and_resumed_gives_the_same_page(
     rashomon: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rashomon.papers.kept.perf_counter", lambda: 0.0)  # times are on the page
+    monkeypatch.setattr(
+        "rashomon.papers.kept.usual_workers", lambda workers: float("inf")
+    )  # of found runs too
     data = data_folder_of(tmp_path / "data", "sst", "imdb")
     words = ("replicate", "not_not", "--table", "2", "--seeds", 3, *SMALL, "--data-dir", data)
     whole = rashomon(*words, "--out", "whole", "--store", "one")

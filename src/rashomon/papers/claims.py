@@ -80,7 +80,7 @@ def decide_all(paper: Paper, ours: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def outcomes_in_words(claims: pd.DataFrame, whose: str) -> str:
+def outcomes_in_words(claims: pd.DataFrame, whose: str = "its") -> str:
     """How many of ``whose`` conclusions came out how."""
     words = {
         HOLDS: ("holds", "hold"),

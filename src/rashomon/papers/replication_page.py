@@ -64,7 +64,7 @@ def replication_of(
         title=f"{paper.title} ({paper.year}), replicated",
         model=", ".join(dict.fromkeys(one.encoder for one in used)),
         dataset=", ".join(dict.fromkeys(one.dataset for one in used)),
-        summary=f"{outcomes_in_words(claims, 'its')} {_agreement(shown)}",
+        summary=f"{outcomes_in_words(claims)} {_agreement(shown)}",
         findings=(_claims_section(claims), *shown, _runs_section(points)),
         warnings=tuple(dict.fromkeys((*_differences(paper, choice, used), *not_run, *planned.left_out))),
         configuration=_settings(choice),
@@ -160,7 +160,7 @@ def _claims_section(claims: pd.DataFrame) -> Finding:
         study="claims",
         title="Conclusions",
         question="Do the paper's conclusions hold here?",
-        verdict=f"{outcomes_in_words(claims, 'its')} The interval decides, never the mean.",
+        verdict=f"{outcomes_in_words(claims)} The interval decides, never the mean.",
         configuration={},
         tables={
             "summary": claims[["claim", "outcome", "says", "why", "where"]],
