@@ -248,8 +248,8 @@ def test_the_time_of_a_point_is_that_on_an_empty_store(
     replicated(context, necessity("sst", seeds=5))  # of its ten models four are there
     more, fewer = all_kept(context.store)
     assert (fewer.seeds, more.seeds) == (2, 5)
-    assert 4 * 0.2 <= fewer.seconds
-    assert 10 * 0.2 <= more.seconds
+    assert fewer.seconds >= 4 * 0.2
+    assert more.seconds >= 10 * 0.2
 
 
 def test_a_budget_takes_something_of_everything_before_more_of_anything(tmp_path: Path) -> None:
