@@ -154,8 +154,9 @@ def test_rankings_are_compared_seed_by_seed_too() -> None:
     low, high = scipy.stats.t.interval(0.95, 3, seeds.mean(), scipy.stats.sem(seeds))
     assert row["by_seed_low"] == pytest.approx(max(low, -1))
     assert row["by_seed_high"] == pytest.approx(high)
+    assert (row["by_seed_interval"], row["by_seed_n"], row["n"]) == ("95 %", 4, 2)
     few = [replace(pair, ranks=(pair.ranks[0][[0, 1]], pair.ranks[1][[0, 1]])) for pair in pairs]
-    assert np.isnan(rank_agreement(few)["by_seed_low"]).all()  # two seeds have no interval
+    assert set(rank_agreement(few)["by_seed_interval"]) == {"range"}, "two seeds have no interval"
 
 
 def test_noise_goes_with_accuracy() -> None:

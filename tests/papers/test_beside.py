@@ -150,6 +150,23 @@ def test_the_range_of_two_seeds_and_one_value_alone_are_no_interval(kind: str) -
     assert np.isnan([told.low, told.high]).all()
 
 
+def test_a_column_with_an_interval_of_its_own_is_judged_by_that() -> None:
+    """The mean over pairs of rankings has a range, and the mean over seeds beside it an interval."""
+    row = {"mean": 0.4, "low": 0.3, "high": 0.5, "n": 2, "interval": "range"}
+    row |= {
+        "by_seed": 0.35,
+        "by_seed_low": 0.1,
+        "by_seed_high": 0.6,
+        "by_seed_n": 8,
+        "by_seed_interval": "95 %",
+    }
+    over_seeds = _measured("tau", {}, row, Source("rank-agreement", "by_seed"))
+    assert (over_seeds.low, over_seeds.high, over_seeds.n) == (0.1, 0.6, 8)
+    assert np.isnan(_measured("tau", {}, row, Source("rank-agreement", "mean")).low)
+    few = _measured("tau", {}, row | {"by_seed_interval": "range"}, Source("rank-agreement", "by_seed"))
+    assert np.isnan(few.low)
+
+
 def test_several_bases_under_one_key_are_averaged_without_an_interval() -> None:
     seeds = pd.DataFrame(
         [

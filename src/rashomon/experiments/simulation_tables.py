@@ -249,17 +249,14 @@ def _agreement_row(pairs: Sequence[ComparedRankings]) -> Row:
     # Pairs of one seed share judges, so that only their mean over a seed is an independent figure.
     seeds = pd.DataFrame([pair.by_seed for pair in pairs]).mean(axis=0)
     over_seeds = summary_row([seeds.to_numpy()], bounds=(-1, 1))
-    sure = over_seeds["interval"] == "95 %"
     return {
         "n": len(known),
         "undefined": len(taus) - len(known),
         "mean": known.mean(),
         "std": known.std(),
         **ends,
-        "seeds": len(seeds),
         "by_seed": over_seeds["mean"],
-        "by_seed_low": over_seeds["low"] if sure else np.nan,
-        "by_seed_high": over_seeds["high"] if sure else np.nan,
+        **{f"by_seed_{name}": over_seeds[name] for name in ("low", "high", "interval", "n")},
     }
 
 

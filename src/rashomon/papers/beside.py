@@ -158,7 +158,8 @@ def _measured(figure: str, keys: Mapping[str, Key], row: Mapping[str, Any], sour
     prefix = "" if own else f"{source.column}_"
     value, n = _float(row[source.column]), _float(row.get(f"{prefix}n", row.get("n")))
     low, high = (_float(row.get(f"{prefix}{end}")) for end in ("low", "high"))
-    if row.get("interval") in ("range", "none"):  # of two seeds, or of one value: that decides nothing
+    kind = row.get(f"{prefix}interval", row.get("interval"))
+    if kind in ("range", "none"):  # of two seeds, or of one value: that decides nothing
         low = high = math.nan
     elif math.isnan(low) and n >= FEWEST_FOR_INTERVAL:  # a mean with its spread over n runs
         half = students_t.ppf(0.975, n - 1) * _float(row.get(f"{prefix}std")) / math.sqrt(n)
