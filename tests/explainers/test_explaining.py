@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -141,3 +143,35 @@ def test_the_planted_token_comes_first_in_the_papers_configuration() -> None:
     model = train("mlp", data, seed=0)
     shares = planted_first(model, data, len(data["test"]), list(PLANTED_FIRST))
     assert min(shares.values()) >= 0.98, shares
+
+
+@pytest.mark.parametrize(
+    ("slow", "methods"),
+    [
+        ("explaining.look_at_inputs", ("gradient-norm", "gradient-x-input")),
+        ("paths.look_at_inputs", ("gradient-norm", "gradient-x-input", "leave-one-out")),
+        ("path_integrals._make_paths", ("layer-conductance(steps=5)", "integrated-gradients(steps=5)")),
+    ],
+)
+def test_each_method_takes_what_it_would_take_alone(
+    families: Families, monkeypatch: pytest.MonkeyPatch, slow: str, methods: tuple[str, ...]
+) -> None:
+    """What methods share is computed once, and its time counts for each of them."""
+    module, name = slow.split(".")
+    home = importlib.import_module(f"rashomon.explainers.{module}")
+    original = getattr(home, name)
+
+    def slowly(*args: object, **settings: object) -> object:
+        time.sleep(0.1)
+        return original(*args, **settings)
+
+    model = families("bilstm")
+    explain(model, SINGLES, methods)  # compiles what is compiled
+    monkeypatch.setattr(home, name, slowly)
+    seconds = explain(model, SINGLES, methods).seconds
+    took = {method: len(SINGLES) * each for method, each in seconds.items()}
+    first, second = (took[label] for label in list(took)[:2])
+    assert min(first, second) >= 0.1
+    assert max(first, second) < 0.2, "once, not once for each"
+    if "leave-one-out" in took:
+        assert took["leave-one-out"] < 0.1

@@ -46,13 +46,25 @@ class Engine(Evaluator):
     """Evaluations of one model, remembered. ``token_budget`` bounds the padded tokens of a batch."""
 
     token_budget: int = 4096
-    memory: dict[object, Any] = field(default_factory=dict)  # what methods share, under keys of their own
+    lent: float = 0.0  # seconds that making what was asked for again had taken
+    _shared: dict[object, tuple[Any, float]] = field(default_factory=dict)
     _known: dict[tuple[bytes, Perturbation], _Known] = field(default_factory=dict)
 
     def forget(self) -> None:
         """Drop remembered evaluations, to keep memory flat over many examples."""
         self._known.clear()
-        self.memory.clear()
+        self._shared.clear()
+
+    def share(self, key: object, value: T, seconds: float) -> T:
+        """Keep what other methods can use, with the time that it took."""
+        self._shared[key] = value, seconds
+        return value
+
+    def shared(self, key: object) -> Any:
+        """What was shared under a key, or None; who takes it owes the time, since alone it would have spent it."""
+        value, seconds = self._shared.get(key, (None, 0.0))
+        self.lent += seconds
+        return value
 
     def outputs(self, encodings: Sequence[Encoding], read: Callable[[Output, int, int], T]) -> list[T]:
         """``read(output, row, length)`` for each example, from full outputs with attention."""

@@ -105,9 +105,9 @@ def explain(
             logits, chosen = _looked_at(engine, part, given_targets, asked, space)
             job = Job(engine, part, chosen, space, seed, behind, asked)
             for number in order:
-                started = time.perf_counter()
+                started, lent = time.perf_counter(), engine.lent
                 scores = asked[number].attribute(job)
-                took[asked[number].label] += time.perf_counter() - started
+                took[asked[number].label] += time.perf_counter() - started + engine.lent - lent
                 records[number] += [
                     about.record(given[i], asked[number], job, row, scores[row], logits[row])
                     for row, i in enumerate(chunk)
@@ -129,8 +129,9 @@ def _looked_at(
     if not all(explainer.at_inputs_alone for explainer in asked):
         logits = whole_logits(engine, encodings)
         return logits, predicted(engine.model, logits) if targets is None else targets
+    started = time.perf_counter()
     logits, chosen, gradients = look_at_inputs(engine, encodings, targets, space)
-    engine.memory[looked(encodings, chosen, space)] = gradients
+    engine.share(looked(encodings, chosen, space), gradients, time.perf_counter() - started)
     return logits, chosen
 
 

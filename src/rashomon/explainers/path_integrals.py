@@ -12,6 +12,7 @@ serves both methods.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -132,20 +133,21 @@ def resolve_paths(
     job: Job, settings: PathSettings, layer: Layer | None = None, how: Aggregation = "sum"
 ) -> list[Path]:
     """Paths as fine as each example needs. One pass with the layer also serves those who ask without it."""
-    memory: dict[object, Path] = job.engine.memory
     keys = [
         (e.ids.tobytes(), e.segments.tobytes(), t.tobytes(), job.space, settings, how)
         for e, t in zip(job.encodings, job.targets, strict=True)
     ]
-    found = {i: memory[key, layer] for i, key in enumerate(keys) if (key, layer) in memory}
-    missing = [i for i in range(len(keys)) if i not in found]
+    found: list[Path | None] = [job.engine.shared((key, layer)) for key in keys]
+    missing = [i for i, path in enumerate(found) if path is None]
     if missing:
+        started = time.perf_counter()
         made = _make_paths(sub_job(job, missing), settings, layer, how)
+        seconds = (time.perf_counter() - started) / len(missing)
         for i, path in zip(missing, made, strict=True):
-            found[i] = memory[keys[i], layer] = path
+            found[i] = job.engine.share((keys[i], layer), path, seconds)
             if path.inputs is not None:
-                memory[keys[i], None] = path
-    return [found[i] for i in range(len(keys))]
+                job.engine.share((keys[i], None), path, seconds)
+    return [path for path in found if path is not None]
 
 
 def _make_paths(job: Job, settings: PathSettings, layer: Layer | None, how: Aggregation) -> list[Path]:

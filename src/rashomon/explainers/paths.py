@@ -7,6 +7,7 @@ integrated gradients (``integrate.py``) are different sets of rows.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -134,11 +135,12 @@ def _rows_on_cpu(values: Tensor) -> Floats:
 
 def at_inputs(job: Job) -> list[AtInput]:
     """Embeddings and gradients of the job's texts, unless they were seen when it was made."""
-    key = looked(job.encodings, job.targets, job.space)
-    if key not in job.engine.memory:
-        job.engine.memory[key] = look_at_inputs(job.engine, job.encodings, job.targets, job.space)[2]
-    known: list[AtInput] = job.engine.memory[key]
-    return known
+    key, started = looked(job.encodings, job.targets, job.space), time.perf_counter()
+    known: list[AtInput] | None = job.engine.shared(key)
+    if known is not None:
+        return known
+    found = look_at_inputs(job.engine, job.encodings, job.targets, job.space)[2]
+    return job.engine.share(key, found, time.perf_counter() - started)
 
 
 def looked(encodings: Sequence[Encoding], targets: Targets, space: Space) -> object:
