@@ -327,12 +327,10 @@ def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.M
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_every_file_is_flushed_once_before_a_run_counts_as_finished(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also those of a run inside a run, which lie elsewhere than what the outer one flushes."""
-    store, flushed = Store(tmp_path), list[int]()
-    fsync, rename = os.fsync, Path.rename
+@pytest.fixture
+def flushed_before_renamed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder is renamed only when each of its files was flushed, once."""
+    flushed, fsync, rename = list[int](), os.fsync, Path.rename
 
     def noted(descriptor: int) -> None:
         flushed.append(os.fstat(descriptor).st_ino)
@@ -343,12 +341,41 @@ def test_every_file_is_flushed_once_before_a_run_counts_as_finished(
         assert [flushed.count(inode) for inode in files] == [1] * len(files)
         return rename(self, target)
 
+    monkeypatch.setattr(os, "fsync", noted)
+    monkeypatch.setattr(Path, "rename", only_when_flushed)
+
+
+@pytest.mark.usefixtures("flushed_before_renamed")
+def test_every_file_is_flushed_before_a_run_counts_as_finished(tmp_path: Path) -> None:
+    """Also those of a run inside a run, which lie elsewhere than what the outer one flushes."""
+    store = Store(tmp_path)
+
     def outer(folder: Path) -> None:
         write_json(folder / "first.json", 1)
         store.run({"of": "another"}, "inner", lambda inside: write_json(inside / "second.json", 2))
         (folder / "third.txt").write_text("by other means")
 
-    monkeypatch.setattr(os, "fsync", noted)
-    monkeypatch.setattr(Path, "rename", only_when_flushed)
     store.run({}, "outer", outer)
     assert len(store.list()) == 2
+
+
+@pytest.mark.usefixtures("flushed_before_renamed")
+def test_what_died_before_it_was_flushed_is_flushed_by_the_next_attempt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, made = Store(tmp_path), list[Path]()
+
+    def make(folder: Path) -> None:
+        made.append(folder)
+        write_json(folder / "result.json", 1)
+
+    def die(folder: Path) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("rashomon.runs.store.sync_tree", die)
+        with pytest.raises(KeyboardInterrupt):
+            store.run({}, "models", make)
+    store.run({}, "models", make)
+    assert len(made) == 1, "its record was there, so that nothing is made again"
+    assert store.list()[0].finished

@@ -1,6 +1,6 @@
 """Datasets, trained models and explanations by specification, each made once.
 
-Two studies that need the same base model train it once; a training that was killed goes on from its last epoch,
+Two studies that need the same base model train it once; a training that was killed goes on from its last checkpoint,
 explaining from its last block of texts; seeds train side by side, one thread each.
 """
 
@@ -57,9 +57,7 @@ class Context:
     workers: int | None = None
     backend: Backend = "processes"
     given_model: Model | None = None
-    _given: dict[str, Explanations] = field(
-        default_factory=dict
-    )  # explanations that were handed over or read
+    _given: dict[str, Explanations] = field(default_factory=dict)  # handed over, or read from a file
     _datasets: dict[DatasetSpec, Dataset] = field(default_factory=dict)
     _models: WeakValueDictionary[Path, Model] = field(
         default_factory=WeakValueDictionary

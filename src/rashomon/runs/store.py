@@ -196,14 +196,12 @@ class Store:
         # a record in the folder means that the last attempt died between the end of its work and the rename
         if not (partial / META).is_file():
             with flushed_later():  # a machine that loses power loses the attempt, not what is finished
-                write_json(
-                    partial / SPEC, to_plain(specification)
-                )  # first: an unfinished run tells what it is
+                write_json(partial / SPEC, to_plain(specification))  # first: it tells what is unfinished
                 start = time.perf_counter()
                 make(partial)
                 seconds = time.perf_counter() - start
                 write_json(partial / META, sealed(_meta(final, seconds, resumed), partial))
-            sync_tree(partial)
+        sync_tree(partial)  # also of an attempt that died before it came to this
         partial.rename(final)
         sync(final.parent)
 

@@ -27,9 +27,7 @@ from rashomon.training.objectives import LOWER_IS_BETTER, Objective
 from rashomon.training.optimizers import make_optimizer
 from rashomon.training.settings import TrainingSpec
 
-CHECKPOINT_SECONDS = (
-    1.0  # between two checkpoints: to write one after every short epoch costs more than it saves
-)
+CHECKPOINT_SECONDS = 1.0  # between two of them; after every short epoch they would cost more than they save
 
 
 @dataclass
