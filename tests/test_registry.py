@@ -77,9 +77,9 @@ def test_what_cannot_be_loaded_is_named_and_the_others_work(
         axe="strange_tools.good:axe",
     )
     tools: Registry[str] = Registry("tool", "tools")
-    with pytest.warns(Caution, match="is left out, because") as told:
+    with pytest.warns(Caution, match="is left out, because") as caught:
         assert tools.names() == ["saw"]
-    messages = [str(warning.message) for warning in told]
+    messages = [str(warning.message) for warning in caught]
     assert any("tool 'drill'" in text and "ZeroDivisionError" in text for text in messages)
     assert any("tool 'axe'" in text and "strange_tools.good:axe" in text for text in messages)
     assert tools.get("saw") == "a saw"

@@ -149,8 +149,8 @@ def test_writing_loads_nothing() -> None:
     code = (
         "import sys, rashomon.wording; print([m for m in ('numpy', 'pandas', 'torch') if m in sys.modules])"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "[]"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize(

@@ -128,9 +128,9 @@ def test_checkpoints_on_a_file(
     gold = {by_text[i]: label for i, label in audit.gold_labels.items()}
     assert gold == {text: names[::-1][i % labels] for i, text in enumerate(TEXTS)}
     assert any(item.text_pair is not None for item in audit.explanations) == pair
-    subject_told = audit.configuration["subject"]
-    assert subject_told["dataset"]["file"] == str(path), "how to reproduce it is told"
-    assert "model" not in subject_told
+    described_subject = audit.configuration["subject"]
+    assert described_subject["dataset"]["file"] == str(path), "how to reproduce it is told"
+    assert "model" not in described_subject
     assert audit.title.endswith("on reviews")
 
 
@@ -186,8 +186,10 @@ def test_a_study_that_cannot_be_done_is_named(context: Context) -> None:
     ]  # and the map, for the same reason
     assert audit.example_agreement == {}
     uniform = subject_in(context, model=replace(SMALL, weights="uniform"))
-    told = run_audit(context, replace(settings, subject=uniform, methods=METHODS, without=("noise-ceiling",)))
-    assert not {"necessity", *TRIAL} & {finding.study for finding in told.findings}, (
+    uniform_audit = run_audit(
+        context, replace(settings, subject=uniform, methods=METHODS, without=("noise-ceiling",))
+    )
+    assert not {"necessity", *TRIAL} & {finding.study for finding in uniform_audit.findings}, (
         "there is no attention to try"
     )
 
@@ -237,18 +239,18 @@ def test_costs_are_seconds_a_text_and_those_of_the_run_itself(context: Context) 
 def test_a_report_on_stored_explanations_names_what_is_in_the_file(context: Context, tmp_path: Path) -> None:
     ask = Ask(subject_in(context), METHODS, 6)
     (heard,) = hear(context, ask)
-    fingerprint, path = heard.explanations[0].model, tmp_path / "told.parquet"
+    fingerprint, path = heard.explanations[0].model, tmp_path / "explanations.parquet"
     heard.explanations.save(path)
     study = Agreement(instances=5, stored=str(path))
-    told = single_finding(study, study.run(context), "", 1.0)
-    assert (told.model, told.dataset) == (fingerprint, "told.parquet: 5 texts")
-    assert not {"subject", "methods", "split"} & set(told.configuration)
-    assert (told.configuration["instances"], told.configuration["stored"]) == (5, str(path))
+    content = single_finding(study, study.run(context), "", 1.0)
+    assert (content.model, content.dataset) == (fingerprint, "explanations.parquet: 5 texts")
+    assert not {"subject", "methods", "split"} & set(content.configuration)
+    assert (content.configuration["instances"], content.configuration["stored"]) == (5, str(path))
     matched = Recovery.of(replace(ask, stored=str(path)))
     finding = matched.run(context)
     used = finding.tables["instances"]["example"].nunique()
     assert single_finding(matched, finding, "", 1.0).dataset.startswith(
-        f"told.parquet: {used} texts, matched"
+        f"explanations.parquet: {used} texts, matched"
     )
     Explanations(replace(item, model="unknown") for item in heard.explanations).save(path)
     assert single_finding(study, study.run(context), "", 1.0).model == "stored explanations"

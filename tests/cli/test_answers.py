@@ -38,11 +38,11 @@ def test_train_and_explain(rashomon: Command, tmp_path: Path, asked: Path) -> No
     assert said.out.count("Answer: ") == 2
     assert "Question: is the film good 0" in said.out
     assert "Passage: The plot was dull" in said.out
-    said = rashomon("explain", *alike, "--limit", 1, "--json", "--out", tmp_path / "told.html")
+    said = rashomon("explain", *alike, "--limit", 1, "--json", "--out", tmp_path / "explanations.html")
     first, second = json.loads(said.out)
     assert first["answer"] == second["answer"]
     assert first["target_label"] in QUESTIONS[0].text_pair
-    page = (tmp_path / "told.html").read_text(encoding="utf-8")
+    page = (tmp_path / "explanations.html").read_text(encoding="utf-8")
     assert page.index("Question</span>") < page.index("Passage</span>")
 
 

@@ -14,9 +14,9 @@ def test_check(rashomon: Command, tmp_path: Path) -> None:
     said = rashomon("check", folder)
     assert said.code == 0
     assert "2 layers of 4 heads" in said.out
-    told = json.loads(rashomon("check", folder, "--json").out)
-    assert told["model"] == "BertForSequenceClassification"
-    assert "lime" in told["answered"]
+    document = json.loads(rashomon("check", folder, "--json").out)
+    assert document["model"] == "BertForSequenceClassification"
+    assert "lime" in document["answered"]
     missing = rashomon("check", tmp_path / "nowhere")
     assert missing.code == 2
     assert "Traceback" not in missing.err

@@ -84,13 +84,19 @@ def test_explain_a_text_and_save_it(rashomon: Command, reviews: Path, tmp_path: 
     shown = rashomon("explain", *common)
     assert shown.code == 0, shown
     assert "leave-one-out" in shown.out
-    for name in ("told.parquet", "told.html", "told.json", "new/told.html", "newer/told.json"):
+    for name in (
+        "explanations.parquet",
+        "explanations.html",
+        "explanations.json",
+        "new/explanations.html",
+        "newer/explanations.json",
+    ):
         assert rashomon("explain", *common, "--out", tmp_path / name, "--quiet").code == 0
-    told = Explanations.load(tmp_path / "told.parquet")
-    assert told.methods == tuple(methods.split(","))
-    assert len(told) == 6
-    assert "<html" in (tmp_path / "told.html").read_text(encoding="utf-8")
-    assert len(json.loads((tmp_path / "told.json").read_text(encoding="utf-8"))) == 6
+    explanations = Explanations.load(tmp_path / "explanations.parquet")
+    assert explanations.methods == tuple(methods.split(","))
+    assert len(explanations) == 6
+    assert "<html" in (tmp_path / "explanations.html").read_text(encoding="utf-8")
+    assert len(json.loads((tmp_path / "explanations.json").read_text(encoding="utf-8"))) == 6
     document = json.loads(rashomon("explain", *common, "--json").out)
     assert document[0]["method"] == "attention"
 
@@ -111,8 +117,8 @@ def test_explain_with_a_checkpoint_needs_no_data(rashomon: Command, reviews: Pat
         "--json",
         "--space",
     )
-    (told,) = json.loads(rashomon(*asked, "centred").out)
-    assert told["output_space"] == "centred"
+    (record,) = json.loads(rashomon(*asked, "centred").out)
+    assert record["output_space"] == "centred"
     for wrong in (rashomon(*asked, "centered"), rashomon("study", "erasure", "--space", "centered")):
         assert (wrong.code, "did you mean 'centred'" in wrong.err) == (2, True)
 
@@ -181,14 +187,16 @@ def test_too_few_texts_for_a_simulation_are_told_first(
 def test_stored_explanations_take_part_in_an_audit(rashomon: Command, reviews: Path, tmp_path: Path) -> None:
     rashomon("train", "--data", reviews, *OWN, *QUICK, "--quiet", "--out", "model")
     own = ("--model", "./model", "--data", reviews, *OWN)
-    told = rashomon("explain", *own, "--methods", "gradient-x-input", "--limit", 9, "--out", "told.parquet")
-    assert told.code == 0, told
+    explained = rashomon(
+        "explain", *own, "--methods", "gradient-x-input", "--limit", 9, "--out", "explanations.parquet"
+    )
+    assert explained.code == 0, explained
     few = ("--methods", "attention", "--without", "noise-ceiling,permutation,erasure", "--json")
-    said = rashomon("audit", *own, "--explanations", "told.parquet", *few, "--out", "report")
+    said = rashomon("audit", *own, "--explanations", "explanations.parquet", *few, "--out", "report")
     assert said.code == 0, said
     assert list(json.loads(said.out)["verdicts"]) == ["attention", "gradient-x-input"]
     rashomon("train", "--data", reviews, *OWN, *QUICK, "--seed", 7, "--quiet", "--out", "model")
-    said = rashomon("audit", *own, "--explanations", "told.parquet", *few, "--out", "report")
+    said = rashomon("audit", *own, "--explanations", "explanations.parquet", *few, "--out", "report")
     assert (said.code, "are of another model than the one given" in said.err) == (2, True), said
 
 
@@ -390,10 +398,10 @@ def test_a_wrong_name_leaves_no_folder(rashomon: Command, tmp_path: Path, typed:
 
 
 def test_a_command_can_be_pasted(rashomon: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str] = []
+    commands: list[str] = []
 
     def stop(context: object, settings: object, command: str) -> None:
-        told.append(command)
+        commands.append(command)
         raise KeyboardInterrupt
 
     monkeypatch.setattr("rashomon.audits.run_audit", stop)
@@ -401,11 +409,11 @@ def test_a_command_can_be_pasted(rashomon: Command, tmp_path: Path, monkeypatch:
     words = ["audit", "--data", str(tmp_path / "my reviews.csv"), "--out", str(tmp_path / "zz")]
     monkeypatch.setattr("sys.argv", ["rashomon", *words])
     rashomon(*words)
-    assert shlex.split(told[0]) == ["rashomon", *words]
+    assert shlex.split(commands[0]) == ["rashomon", *words]
 
 
 def test_stored_explanations_are_filtered_and_named(rashomon: Command, reviews: Path, tmp_path: Path) -> None:
-    path = tmp_path / "told.parquet"
+    path = tmp_path / "explanations.parquet"
     common = ("--data", reviews, *OWN, *QUICK, "--limit", 6, "--quiet", "--out", path)
     rashomon("explain", *common, "--methods", "attention,leave-one-out,gradient-x-input")
     study = ("study", "agreement", "--explanations", path, "--json")
@@ -415,7 +423,7 @@ def test_stored_explanations_are_filtered_and_named(rashomon: Command, reviews: 
     assert max(row["n"] for row in document["summary"]) <= 4
     assert "subject" not in document["configuration"]
     page = (tmp_path / "r" / "report.html").read_text(encoding="utf-8")
-    assert "<dd>told.parquet: 4 texts</dd>" in page
+    assert "<dd>explanations.parquet: 4 texts</dd>" in page
     assert "planted-reviews" not in page
     wrong = rashomon(*study, "--methods", "lime")
     assert wrong.code == 2

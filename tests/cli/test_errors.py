@@ -340,7 +340,7 @@ def test_texts_that_were_trained_on_are_marked(rashomon: Command, reviews: Path)
     document = json.loads(rashomon("explain", *own, *quick, "--json").out)
     assert sum(TRAINED_ON in item["warnings"] for item in document) == 32
     assert f"attention: {TRAINED_ON} (32 of 40 texts)" in rashomon("explain", *own, *quick).out
-    told = json.loads(rashomon("explain", "a dull and moving film", *own, *quick, "--json").out)
-    assert [(item["tokens"], item["warnings"]) for item in told] == [
+    records = json.loads(rashomon("explain", "a dull and moving film", *own, *quick, "--json").out)
+    assert [(item["tokens"], item["warnings"]) for item in records] == [
         (["a", "dull", "and", "moving", "film"], [])
     ]

@@ -142,8 +142,8 @@ def test_killed_and_resumed_gives_the_same_page(
     assert {row["claim"]: row["outcome"] for row in json.loads(taken.out)["claims"]} == outcomes
     alone = rashomon("replicate", "--take-over", "done.json", "--store", "five")
     assert alone.out.strip() == "2 points of done.json count as run here."
-    told = rashomon("replicate", "--take-over", "done.json", "--store", "five", "--json")
-    assert json.loads(told.out) == {"taken_over": 2}
+    as_json = rashomon("replicate", "--take-over", "done.json", "--store", "five", "--json")
+    assert json.loads(as_json.out) == {"taken_over": 2}
     assert "There is no file" in rashomon("replicate", "--take-over", "nothing.json").err
     refused = rashomon("replicate", "--claims", "--take-over", "done.md", "--store", "six")
     assert refused.code == 2

@@ -22,8 +22,8 @@ def test_a_frame_gives_what_its_file_gives(tmp_path: Path) -> None:
     data = Dataset.from_pandas(FRAME, text="body", label="stars", seed=3)
     assert data.labels == from_file.labels == ("1", "5")
     for split in ("train", "dev", "test"):
-        told = [(e.text, e.label) for e in data[split]]
-        assert told == [(e.text, e.label) for e in from_file[split]]
+        texts_and_labels = [(e.text, e.label) for e in data[split]]
+        assert texts_and_labels == [(e.text, e.label) for e in from_file[split]]
     assert "80/10/10" in data.notes[0]
 
 

@@ -152,9 +152,9 @@ def test_labels_are_those_of_the_checkpoint(tmp_path: Path) -> None:
         for split in data
     }
     reversed_ = context.adopt(replace(data, splits=turned, labels=data.labels[::-1]))
-    told = prepare(context, [Subject(reversed_, checkpoint=str(base))])[0]
-    assert told.base_scores == pytest.approx(right.base_scores)
-    assert told.data.labels == data.labels
+    trial = prepare(context, [Subject(reversed_, checkpoint=str(base))])[0]
+    assert trial.base_scores == pytest.approx(right.base_scores)
+    assert trial.data.labels == data.labels
 
 
 def test_attention_that_is_not_learned_is_refused(tmp_path: Path) -> None:

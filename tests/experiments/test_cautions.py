@@ -10,9 +10,9 @@ from tests.report.sample import sample_audit
 
 def _warned(*warnings: str) -> list[str]:
     items = list(sample_audit(4, methods=("lime",)).explanations)
-    told = [replace(item, warnings=(said,)) for item, said in zip(items, warnings, strict=False)]
-    rest = [replace(item, warnings=()) for item in items[len(told) :]]
-    return [str(caution) for caution in cautions_of([*told, *rest])]
+    warned = [replace(item, warnings=(said,)) for item, said in zip(items, warnings, strict=False)]
+    rest = [replace(item, warnings=()) for item in items[len(warned) :]]
+    return [str(caution) for caution in cautions_of([*warned, *rest])]
 
 
 def test_numbers_that_differ_become_a_range() -> None:

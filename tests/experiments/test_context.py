@@ -167,9 +167,9 @@ def test_killed_explanations_go_on_from_their_last_block(
         context.explanations(model, examples, ["random", "leave-one-out"])
     assert len(asked) == 3
     monkeypatch.setattr(explanation_runs, "explain", explain)
-    told = context.explanations(model, examples, ["random", "leave-one-out"])
+    explanations = context.explanations(model, examples, ["random", "leave-one-out"])
     assert len(asked) == 6
-    for one, other in zip(told, whole, strict=True):
+    for one, other in zip(explanations, whole, strict=True):
         assert (one.method, one.example_id) == (other.method, other.example_id)
         assert one.scores == pytest.approx(other.scores, abs=1e-5)
     assert len(context.explanations(model, [], ["random"])) == 0
@@ -179,9 +179,9 @@ def test_one_method_in_two_configurations(context: Context) -> None:
     model = context.models(subject_in(context))[0].model
     examples = planted()["test"][:3]
     pair = [make_explainer("lime", samples=n) for n in (20, 40)]
-    told = context.explanations(model, examples, pair)
-    assert [item.configuration["samples"] for item in told] == [20] * 3 + [40] * 3
-    assert context.explanations(model, examples, pair[:1]) == told[:3]
+    explanations = context.explanations(model, examples, pair)
+    assert [item.configuration["samples"] for item in explanations] == [20] * 3 + [40] * 3
+    assert context.explanations(model, examples, pair[:1]) == explanations[:3]
 
 
 def test_renamed_labels_are_not_taken_from_old_explanations(context: Context) -> None:
@@ -189,8 +189,8 @@ def test_renamed_labels_are_not_taken_from_old_explanations(context: Context) ->
     examples = planted()["test"][:2]
     context.explanations(model, examples, ["attention"])
     model.labels = ("negative", "positive")
-    told = context.explanations(model, examples, ["attention"])
-    assert {item.target_label for item in told} <= {"negative", "positive"}
+    explanations = context.explanations(model, examples, ["attention"])
+    assert {item.target_label for item in explanations} <= {"negative", "positive"}
 
 
 def test_a_split_without_labels_does_not_stop_a_training(context: Context) -> None:

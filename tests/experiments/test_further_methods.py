@@ -28,7 +28,7 @@ def model() -> Model:
 
 
 @pytest.fixture(scope="module")
-def told(model: Model) -> Explanations:
+def their_explanations(model: Model) -> Explanations:
     """By another tool, which counts the texts from 0 and knows nothing of our model."""
     rng = np.random.default_rng(3)
     return ra.from_scores(
@@ -43,8 +43,8 @@ def every(explanations: Explanations, **changes: object) -> Explanations:
     return Explanations(replace(item, **changes) for item in explanations)  # type: ignore[arg-type]
 
 
-def test_texts_are_found_by_what_they_say(told: Explanations, model: Model) -> None:
-    further = further_methods(told, model, DATA, "test", {"attention"})
+def test_texts_are_found_by_what_they_say(their_explanations: Explanations, model: Model) -> None:
+    further = further_methods(their_explanations, model, DATA, "test", {"attention"})
     assert further.explanations.methods == ("their-method",)
     assert set(further.explanations.example_ids) == {example.id for example in TEXTS}
     assert [item.text for item in further.explanations] == [example.text for example in TEXTS]
@@ -52,8 +52,8 @@ def test_texts_are_found_by_what_they_say(told: Explanations, model: Model) -> N
     assert (limited["test"], limited["train"]) == (TEXTS, DATA["train"])
 
 
-def test_what_is_asked_anyway_is_not_used(told: Explanations, model: Model) -> None:
-    both = told + ra.explain(model, TEXTS, "attention")
+def test_what_is_asked_anyway_is_not_used(their_explanations: Explanations, model: Model) -> None:
+    both = their_explanations + ra.explain(model, TEXTS, "attention")
     further = further_methods(both, model, DATA, "test", {"attention"})
     assert further.explanations.methods == ("their-method",)
     assert further.notes == (
@@ -76,24 +76,32 @@ def cut(item: Explanation) -> Explanation:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda told: every(told, model="another"), "6 of 6 stored explanations are of another model"),
         (
-            lambda told: Explanations(replace(item, text=f"{item.text} indeed") for item in told),
+            lambda explanations: every(explanations, model="another"),
+            "6 of 6 stored explanations are of another model",
+        ),
+        (
+            lambda explanations: Explanations(
+                replace(item, text=f"{item.text} indeed") for item in explanations
+            ),
             "must be of texts of tiny.*which is not there",
         ),
-        (lambda told: Explanations(cut(item) for item in told), "not in the tokens of this model"),
-        (lambda told: every(told, target=9), "a class the model lacks"),
-        (lambda told: every(told, unit="word"), "before sub-words are merged"),
-        (lambda told: every(told, method="attention"), "they add nothing"),
-        (lambda told: told[:3] + told[:3], "two explanations by 'their-method'"),
+        (
+            lambda explanations: Explanations(cut(item) for item in explanations),
+            "not in the tokens of this model",
+        ),
+        (lambda explanations: every(explanations, target=9), "a class the model lacks"),
+        (lambda explanations: every(explanations, unit="word"), "before sub-words are merged"),
+        (lambda explanations: every(explanations, method="attention"), "they add nothing"),
+        (lambda explanations: explanations[:3] + explanations[:3], "two explanations by 'their-method'"),
     ],
 )
 def test_what_is_of_something_else_is_refused(
-    told: Explanations, model: Model, change: object, said: str
+    their_explanations: Explanations, model: Model, change: object, said: str
 ) -> None:
     assert callable(change)
     with pytest.raises(UserError, match=said):
-        further_methods(change(told), model, DATA, "test", {"attention"})
+        further_methods(change(their_explanations), model, DATA, "test", {"attention"})
 
 
 def test_texts_of_another_split_are_refused(model: Model) -> None:
@@ -102,17 +110,19 @@ def test_texts_of_another_split_are_refused(model: Model) -> None:
         further_methods(mine, model, DATA, "test", ())
 
 
-def test_a_text_that_stands_there_twice_needs_its_id(told: Explanations, model: Model) -> None:
+def test_a_text_that_stands_there_twice_needs_its_id(their_explanations: Explanations, model: Model) -> None:
     twice = Dataset("d", {"test": (*TEXTS, replace(TEXTS[0], id="again"))}, DATA.labels)
     with pytest.raises(UserError, match="more than once"):
-        further_methods(told, model, twice, "test", ())
-    named = Explanations(replace(item, example_id=TEXTS[n].id) for n, item in enumerate(told))
+        further_methods(their_explanations, model, twice, "test", ())
+    named = Explanations(replace(item, example_id=TEXTS[n].id) for n, item in enumerate(their_explanations))
     assert len(further_methods(named, model, twice, "test", ()).explanations) == 6
 
 
-def test_they_are_heard_beside_the_others(context: Context, tmp_path: Path, told: Explanations) -> None:
-    told.save(tmp_path / "told.parquet")
-    ask = Ask(subject_in(context), ("attention",), 4, beside=str(tmp_path / "told.parquet"))
+def test_they_are_heard_beside_the_others(
+    context: Context, tmp_path: Path, their_explanations: Explanations
+) -> None:
+    their_explanations.save(tmp_path / "explanations.parquet")
+    ask = Ask(subject_in(context), ("attention",), 4, beside=str(tmp_path / "explanations.parquet"))
     (heard,) = hear(context, ask, extra=("random",))
     assert heard.explanations.methods == ("attention", "random", "their-method")
     assert heard.further == ("their-method",)

@@ -137,9 +137,9 @@ def test_top_words_are_the_methods_own(data: Dataset) -> None:
     model = build_model(SMALL, data, 0)
     examples = data["test"][:20]
     for method in ("integrated-gradients", "attention"):
-        told = explain(model, examples, [method])
-        marks = top_words(told, method, 0.25)
-        for example, item in zip(examples, told, strict=True):
+        explanations = explain(model, examples, [method])
+        marks = top_words(explanations, method, 0.25)
+        for example, item in zip(examples, explanations, strict=True):
             count = math.ceil(0.25 * len(item))
             best = sorted(np.argsort(-item.scores, kind="stable")[:count].tolist())
             assert text_of(example, marks) == [item.surface(place) for place in best]
@@ -147,10 +147,10 @@ def test_top_words_are_the_methods_own(data: Dataset) -> None:
 
 def test_all_scores_keep_what_speaks_for_the_class(data: Dataset) -> None:
     model = build_model(SMALL, data, 0)
-    told: Explanations = explain(model, data["test"][:10], ["integrated-gradients"])
-    marks = all_scores(told, "integrated-gradients")
+    explanations: Explanations = explain(model, data["test"][:10], ["integrated-gradients"])
+    marks = all_scores(explanations, "integrated-gradients")
     assert marks.graded
-    for item in told:
+    for item in explanations:
         weights = [weight for *_, weight in marks.spans[item.example_id]]
         assert weights == pytest.approx([score for score in item.scores if score > 0])
 

@@ -73,11 +73,11 @@ def test_what_people_found_is_marked_in_both_texts(data: Dataset) -> None:
     marks = human_pairs(data["train"])
     for number, example in enumerate(data["train"]):
         assert marks.equalities[example.id] == example.equalities
-        told = {
+        marked = {
             (s, (example.text, example.text_pair or "")[s][a:b]) for s, a, b, _ in marks.spans[example.id]
         }
         asked = example.text.removeprefix("is ")
-        assert told == (set() if number % BARE == BARE - 1 else {(0, asked), (1, asked)})
+        assert marked == (set() if number % BARE == BARE - 1 else {(0, asked), (1, asked)})
 
 
 def test_equalities_are_dropped_whole_and_in_order(data: Dataset) -> None:
@@ -129,8 +129,8 @@ def test_attended_words_by_hand(model: HuggingFaceSpanModel) -> None:
         )
         for word in surest
     }
-    told = attended_pairs(model, [example], 0.6)
-    assert set(told.equalities["q"]) == wanted
+    marks = attended_pairs(model, [example], 0.6)
+    assert set(marks.equalities["q"]) == wanted
     assert len(attended_pairs(model, [example], 0.05).equalities["q"]) == 1
 
 

@@ -189,10 +189,10 @@ def test_the_price_of_a_point() -> None:
 
 def test_ways_of_learning_are_compared_on_the_same_marks() -> None:
     """Multitask learning is right on ten texts more, under every seed; nothing is compared with having no marks."""
-    told = pd.concat(
+    both_ways = pd.concat(
         [answers({"none": 0.5, "lime": 0.7}), answers({"lime": 0.65}, learning="regularisation")]
     )
-    table = ways_table(told).set_index(["learning", "than"])
+    table = ways_table(both_ways).set_index(["learning", "than"])
     assert len(table) == 2
     ahead = table.loc[("multitask", "regularisation")]
     assert ahead["explanation"] == "lime"

@@ -90,8 +90,8 @@ def test_what_recovers_the_planted_words_gets_the_weight(
 ) -> None:
     assert taught.testimony is not None
     assert taught.testimony.model is not None
-    told = context.explanations(taught.testimony.model, taught.course.originals, METHODS)
-    weights = learn_to_teach(taught.course, told, Teaching(Student.of(student)))
+    explanations = context.explanations(taught.testimony.model, taught.course.originals, METHODS)
+    weights = learn_to_teach(taught.course, explanations, Teaching(Student.of(student)))
     assert sum(weights.values()) == pytest.approx(1.0)
     assert weights["attention"] + weights["gradient-x-input"] > 0.9
 
@@ -99,11 +99,13 @@ def test_what_recovers_the_planted_words_gets_the_weight(
 def test_the_same_is_learned_again(context: Context, taught: Taught) -> None:
     assert taught.testimony is not None
     assert taught.testimony.model is not None
-    told = context.explanations(taught.testimony.model, taught.course.originals, METHODS)
+    explanations = context.explanations(taught.testimony.model, taught.course.originals, METHODS)
     short = Teaching(Student.of(LEARNER), students=1, epochs=1)
-    assert learn_to_teach(taught.course, told, short) == learn_to_teach(taught.course, told, short)
-    other = learn_to_teach(taught.course, told, replace(short, seed=1))
-    assert other != learn_to_teach(taught.course, told, short)
+    assert learn_to_teach(taught.course, explanations, short) == learn_to_teach(
+        taught.course, explanations, short
+    )
+    other = learn_to_teach(taught.course, explanations, replace(short, seed=1))
+    assert other != learn_to_teach(taught.course, explanations, short)
 
 
 @pytest.mark.parametrize(("layer", "head"), [(0, 1), (1, 2)])

@@ -84,8 +84,8 @@ def test_warnings_are_counted_by_kind(context: Context) -> None:
         replace(i, method="captum:ig", warnings=(f"{n} tokens were cut",))
         for n, i in enumerate(heard.explanations)
     ]
-    told = Explanations([*items[:2], replace(items[2], warnings=())])
-    assert [str(each) for each in cautions_about([replace(heard, explanations=told)])] == [
+    explanations = Explanations([*items[:2], replace(items[2], warnings=())])
+    assert [str(each) for each in cautions_about([replace(heard, explanations=explanations)])] == [
         "captum:ig: 0 to 1 tokens were cut (2 of 3 texts)"
     ]
 
@@ -169,7 +169,7 @@ def test_scores_of_an_unknown_model_stand_beside_every_model(context: Context) -
 
 
 def test_stored_explanations_are_those_asked_for(context: Context, tmp_path: Path) -> None:
-    path = str(tmp_path / "told.parquet")
+    path = str(tmp_path / "explanations.parquet")
     (whole,) = hear(context, Ask(subject_in(context), ("attention", "lime", "random"), 10))
     whole.explanations.save(path)
     (heard,) = hear(context, Ask(stored=path))
@@ -185,8 +185,8 @@ def test_stored_explanations_are_those_asked_for(context: Context, tmp_path: Pat
     assert len(few.explanations.example_ids) == 4
     assert len(few.explanations) == 12
     assert few.notes == ("4 of the 10 stored texts are used, as asked by instances.",)
-    reversed_told = Explanations(reversed(list(whole.explanations)))
-    reversed_told.save(path)
+    reversed_explanations = Explanations(reversed(list(whole.explanations)))
+    reversed_explanations.save(path)
     assert set(hear(context, Ask(instances=4, stored=path))[0].explanations.example_ids) == set(
         few.explanations.example_ids
     )
@@ -195,9 +195,9 @@ def test_stored_explanations_are_those_asked_for(context: Context, tmp_path: Pat
 
 
 def test_a_configuration_tells_nothing_that_stored_explanations_did_not_need() -> None:
-    told = Agreement(stored="told.parquet", measures=("kendall",)).configuration()
-    assert told == {"instances": 500, "stored": "told.parquet", "measures": ["kendall"]}
-    named = Recovery(methods=("lime",), stored="told.parquet").configuration()
+    configuration = Agreement(stored="explanations.parquet", measures=("kendall",)).configuration()
+    assert configuration == {"instances": 500, "stored": "explanations.parquet", "measures": ["kendall"]}
+    named = Recovery(methods=("lime",), stored="explanations.parquet").configuration()
     assert named["methods"] == ["lime"]
     assert list(named["subject"]) == ["dataset"]  # type: ignore[call-overload]
 

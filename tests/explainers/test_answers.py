@@ -29,7 +29,7 @@ CASES = [(family, method) for family in ANSWERERS for method in METHODS]
 
 
 @pytest.fixture(scope="module")
-def told(families: Families) -> Any:
+def explanations_of(families: Families) -> Any:
     @cache
     def get(family: str, which: tuple[int, ...] = tuple(range(len(EXAMPLES)))) -> Explanations:
         examples = [EXAMPLES[i] for i in which]
@@ -38,15 +38,15 @@ def told(families: Families) -> Any:
     return get
 
 
-def _by(told: Explanations, method: str) -> list[Any]:
-    return [item for item in told if item.method.partition("(")[0] == method]
+def _by(explanations: Explanations, method: str) -> list[Any]:
+    return [item for item in explanations if item.method.partition("(")[0] == method]
 
 
 @pytest.mark.parametrize(("family", "method"), CASES)
-def test_one_finite_score_a_token(families: Families, told: Any, family: str, method: str) -> None:
+def test_one_finite_score_a_token(families: Families, explanations_of: Any, family: str, method: str) -> None:
     model = families(family)
     encodings = model.encode(EXAMPLES)
-    items = _by(told(family), method)
+    items = _by(explanations_of(family), method)
     assert [item.example_id for item in items] == [example.id for example in EXAMPLES]
     for item, encoding, example in zip(items, encodings, EXAMPLES, strict=True):
         assert item.tokens == encoding.tokens
@@ -65,19 +65,19 @@ def test_one_finite_score_a_token(families: Families, told: Any, family: str, me
 
 
 @pytest.mark.parametrize(("family", "method"), CASES)
-def test_alone_and_in_a_batch_the_same(told: Any, family: str, method: str) -> None:
-    together = {item.example_id: item for item in _by(told(family), method)}
+def test_alone_and_in_a_batch_the_same(explanations_of: Any, family: str, method: str) -> None:
+    together = {item.example_id: item for item in _by(explanations_of(family), method)}
     for number in (1, 2):
-        (alone,) = _by(told(family, (number,)), method)
+        (alone,) = _by(explanations_of(family, (number,)), method)
         same = together[alone.example_id]
         np.testing.assert_allclose(same.scores, alone.scores, atol=2e-5, rtol=2e-4)
         assert same.answer == alone.answer
 
 
 @pytest.mark.parametrize("family", ANSWERERS)
-def test_what_adds_up(families: Families, told: Any, family: str) -> None:
+def test_what_adds_up(families: Families, explanations_of: Any, family: str) -> None:
     for method in ("deeplift", "deep-shap"):
-        for item in _by(told(family), method):
+        for item in _by(explanations_of(family), method):
             assert item.gap is not None
             assert item.gap < 1e-2
     for item in explain(families(family), QUESTIONS[:2], ["integrated-gradients", "layer-conductance"]):
@@ -86,10 +86,10 @@ def test_what_adds_up(families: Families, told: Any, family: str) -> None:
 
 
 @pytest.mark.parametrize("family", ANSWERERS)
-def test_leave_one_out_masks_and_keeps_places(families: Families, told: Any, family: str) -> None:
+def test_leave_one_out_masks_and_keeps_places(families: Families, explanations_of: Any, family: str) -> None:
     """By hand: the sum of the predicted span's logits with one token's id replaced by the mask's."""
     model = families(family)
-    item = _by(told(family), "leave-one-out")[0]
+    item = _by(explanations_of(family), "leave-one-out")[0]
     assert item.configuration["perturbation"] == "mask"
     batch = model.collate(model.encode(EXAMPLES[:1]))
     start, end = item.answer
@@ -107,9 +107,9 @@ def test_leave_one_out_masks_and_keeps_places(families: Families, told: Any, fam
         batch.ids[0, place] = before
 
 
-def test_rollout_begins_at_the_answer(families: Families, told: Any) -> None:
+def test_rollout_begins_at_the_answer(families: Families, explanations_of: Any) -> None:
     model = families("bert-qa")
-    item = _by(told("bert-qa"), "attention-rollout")[0]
+    item = _by(explanations_of("bert-qa"), "attention-rollout")[0]
     with torch.no_grad():
         output = model(model.collate(model.encode(EXAMPLES[:1])))
     readout = torch.zeros(len(item))
@@ -152,7 +152,7 @@ def test_the_product_of_probabilities_is_explained(families: Families) -> None:
     batch = model.collate(model.encode(QUESTIONS[:1]))
     blank = batch.ids.masked_fill(batch.content, model.pad_id)
     with torch.no_grad():
-        told, empty = (
+        whole, empty = (
             model(batch).logits[0],
             model(
                 type(batch)(
@@ -165,14 +165,14 @@ def test_the_product_of_probabilities_is_explained(families: Families) -> None:
     def chance(logits: torch.Tensor) -> float:
         return float(logits[:, 0].softmax(0)[start] * logits[:, 1].softmax(0)[end])
 
-    assert item.probabilities[0] == pytest.approx(chance(told), rel=1e-4)
-    assert item.scores.sum() == pytest.approx(chance(told) - chance(empty), abs=2e-3)
+    assert item.probabilities[0] == pytest.approx(chance(whole), rel=1e-4)
+    assert item.scores.sum() == pytest.approx(chance(whole) - chance(empty), abs=2e-3)
 
 
-def test_kept_shown_and_merged(told: Any, tmp_path: Any) -> None:
-    made = told("bert-qa")
-    made.save(tmp_path / "told.parquet")
-    again = Explanations.load(tmp_path / "told.parquet")
+def test_kept_shown_and_merged(explanations_of: Any, tmp_path: Any) -> None:
+    made = explanations_of("bert-qa")
+    made.save(tmp_path / "explanations.parquet")
+    again = Explanations.load(tmp_path / "explanations.parquet")
     assert again == made
     item = made[0]
     assert prediction(item).startswith(f"Answer: {item.target_label} (")

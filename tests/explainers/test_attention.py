@@ -26,8 +26,8 @@ def maps(model: Model, index: int, pair: bool = False) -> np.ndarray:
         inputs["token_type_ids"] = batch.segments
     with torch.no_grad():
         model.network.set_attn_implementation("eager")  # type: ignore[operator, union-attr]
-        told = model.network(**inputs, output_attentions=True)  # type: ignore[operator]
-    return torch.cat(told.attentions).double().numpy()  # type: ignore[no-any-return]
+        output = model.network(**inputs, output_attentions=True)  # type: ignore[operator]
+    return torch.cat(output.attentions).double().numpy()  # type: ignore[no-any-return]
 
 
 def mixed(layers: np.ndarray) -> np.ndarray:
@@ -42,8 +42,8 @@ def test_a_transformers_attention_is_what_the_top_first_token_receives(
 ) -> None:
     """T11: the row of [CLS], which is what it looks at, not its column."""
     model = families(name, pair)
-    told = explain(model, PAIRS if pair else SINGLES, ["attention"])
-    for index, item in enumerate(told):
+    explanations = explain(model, PAIRS if pair else SINGLES, ["attention"])
+    for index, item in enumerate(explanations):
         last = maps(model, index, pair)[-1].mean(0)
         np.testing.assert_allclose(item.scores, last[0], atol=1e-6)
         assert item.scores.sum() == pytest.approx(1, abs=1e-5)
@@ -54,8 +54,8 @@ def test_a_transformers_attention_is_what_the_top_first_token_receives(
 @pytest.mark.parametrize(("layer", "head"), [(0, None), (-1, 2), (1, 0), (None, 3)])
 def test_layers_and_heads_by_option(families: Families, layer: int | None, head: int | None) -> None:
     model = families("bert")
-    told = explain(model, SINGLES, [make_explainer("attention", layer=layer, head=head)])
-    for index, item in enumerate(told):
+    explanations = explain(model, SINGLES, [make_explainer("attention", layer=layer, head=head)])
+    for index, item in enumerate(explanations):
         heads = maps(model, index)[-1 if layer is None else layer]
         wanted = heads.mean(0) if head is None else heads[head]
         np.testing.assert_allclose(item.scores, wanted[0], atol=1e-6)
@@ -156,9 +156,9 @@ def test_every_head_is_a_method_and_one_pass_serves_them_all(
         return outputs(self, *asked)
 
     monkeypatch.setattr(Engine, "outputs", counted)
-    told = explain(model, SINGLES, heads)
+    explanations = explain(model, SINGLES, heads)
     assert len(passes) == 1
-    for item in told:
+    for item in explanations:
         layer, head = item.configuration["layer"], item.configuration["head"]
         index = [example.id for example in SINGLES].index(item.example_id)
         np.testing.assert_allclose(item.scores, maps(model, index)[layer, head, 0], atol=1e-6)

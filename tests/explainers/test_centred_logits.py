@@ -82,12 +82,12 @@ def test_integrated_gradients_add_up_to_the_change_of_the_centred_logit(
     jobs: Jobs, name: str, pair: bool
 ) -> None:
     job = jobs(name, pair, space="centred")
-    told = make_explainer("integrated-gradients").attribute(job)
+    attributions = make_explainer("integrated-gradients").attribute(job)
     ends = path_ends(job, [(i, "pad") for i in range(len(job.encodings))])
     with torch.no_grad():
         logits = [job.model(ends.batch, embeddings=at).logits for at in (ends.inputs, ends.others)]
     change = (logits[0] - logits[1]) - (logits[0] - logits[1]).mean(1, keepdim=True)
-    for row, scores in enumerate(told):
+    for row, scores in enumerate(attributions):
         assert scores.values.sum() == pytest.approx(float(change[row, job.targets[row]]), rel=0.01, abs=5e-3)
 
 

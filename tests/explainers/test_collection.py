@@ -22,7 +22,7 @@ from rashomon.explainers.record import Explanation
 NO_PLACE = Path("/proc/nowhere/e.parquet")
 
 
-def told(
+def explanation(
     example_id: str, method: str, scores: Sequence[float] = (0.0, 1.0, -2.0), **changes: Any
 ) -> Explanation:
     """[CLS] good ##ness: a special token and a word of two pieces."""
@@ -53,7 +53,9 @@ def told(
 
 @pytest.fixture
 def four() -> Explanations:
-    return Explanations(told(example, method) for example in ("e1", "e2") for method in ("lime", "attention"))
+    return Explanations(
+        explanation(example, method) for example in ("e1", "e2") for method in ("lime", "attention")
+    )
 
 
 def test_it_is_an_immutable_sequence(four: Explanations) -> None:
@@ -111,10 +113,10 @@ def test_aligned_leaves_special_tokens_out_and_counts_them() -> None:
     """Common zeros would look like agreement (T8); so does a large score on [CLS]."""
     both = Explanations(
         [
-            told("e1", "a", (5, 1, 2)),
-            told("e2", "a", (5, 3, 4)),
-            told("e2", "b", (5, 7, 8)),
-            told("e1", "b", (5, 5, 6)),
+            explanation("e1", "a", (5, 1, 2)),
+            explanation("e2", "a", (5, 3, 4)),
+            explanation("e2", "b", (5, 7, 8)),
+            explanation("e1", "b", (5, 5, 6)),
         ]
     )
     aligned = both.aligned()
@@ -126,7 +128,7 @@ def test_aligned_leaves_special_tokens_out_and_counts_them() -> None:
 
 
 def test_aligned_names_the_examples_that_some_method_lacks() -> None:
-    aligned = Explanations([told("e1", "a"), told("e1", "b"), told("e2", "a")]).aligned()
+    aligned = Explanations([explanation("e1", "a"), explanation("e1", "b"), explanation("e2", "a")]).aligned()
     assert aligned.example_ids == ("e1",)
     assert aligned.incomplete == ("e2",)
     assert len(aligned.scores["a"]) == len(aligned.scores["b"]) == 1
@@ -136,11 +138,17 @@ def test_aligned_names_the_examples_that_some_method_lacks() -> None:
     ("items", "message"),
     [
         ([], "no explanations"),
-        ([told("e1", "a"), told("e2", "b")], "No example was explained by all"),
-        ([told("e1", "a"), told("e1", "a")], "two explanations by 'a'"),
-        ([told("e1", "a"), told("e1", "b", tokens=("[CLS]", "goo", "##dness"))], "different tokens"),
-        ([told("e1", "a"), told("e1", "b", unit="word")], "in tokens and words"),
-        ([told("e1", "a"), told("e1", "b", target=0, target_label="negative")], "different classes"),
+        ([explanation("e1", "a"), explanation("e2", "b")], "No example was explained by all"),
+        ([explanation("e1", "a"), explanation("e1", "a")], "two explanations by 'a'"),
+        (
+            [explanation("e1", "a"), explanation("e1", "b", tokens=("[CLS]", "goo", "##dness"))],
+            "different tokens",
+        ),
+        ([explanation("e1", "a"), explanation("e1", "b", unit="word")], "in tokens and words"),
+        (
+            [explanation("e1", "a"), explanation("e1", "b", target=0, target_label="negative")],
+            "different classes",
+        ),
     ],
 )
 def test_what_cannot_be_compared_is_refused(items: list[Explanation], message: str) -> None:
@@ -149,16 +157,20 @@ def test_what_cannot_be_compared_is_refused(items: list[Explanation], message: s
 
 
 def test_an_unknown_target_may_be_compared() -> None:
-    assert Explanations([told("e1", "a"), told("e1", "b", target=-1)]).aligned().example_ids == ("e1",)
+    assert Explanations(
+        [explanation("e1", "a"), explanation("e1", "b", target=-1)]
+    ).aligned().example_ids == ("e1",)
 
 
 # ---- the file
 
 
 def test_saved_and_loaded_it_is_the_same(tmp_path: Path, four: Explanations) -> None:
-    pair = told("e3", "lime", text_pair="second", segments=[0, 0, 1], offsets=[[0, 0], [0, 4], [0, 6]])
-    odd = told("e4", "lime", (float("nan"), 1, 2), gap=None, seed=5, warnings=(), probabilities=(), target=-1)
-    none = told("e5", "lime", (), tokens=(), offsets=[], word_ids=[], segments=[], special=[])
+    pair = explanation("e3", "lime", text_pair="second", segments=[0, 0, 1], offsets=[[0, 0], [0, 4], [0, 6]])
+    odd = explanation(
+        "e4", "lime", (float("nan"), 1, 2), gap=None, seed=5, warnings=(), probabilities=(), target=-1
+    )
+    none = explanation("e5", "lime", (), tokens=(), offsets=[], word_ids=[], segments=[], special=[])
     everything = four.words() + four + [pair, odd, none]
     everything.save(tmp_path / "new" / "e.parquet")
     assert Explanations.load(tmp_path / "new" / "e.parquet") == everything
@@ -176,7 +188,7 @@ def test_an_empty_collection_is_saved_too(tmp_path: Path) -> None:
 )
 def test_any_scores_and_text_survive(tmp_path_factory: Any, scores: list[float], text: str) -> None:
     n = len(scores)
-    item = told(
+    item = explanation(
         text,
         text,
         scores,
@@ -254,7 +266,7 @@ def test_files_that_are_no_explanations_are_refused(tmp_path: Path, four: Explan
 
 
 def test_a_terminal_and_a_notebook_show_some_and_say_how_many_more() -> None:
-    many = Explanations(told(f"e{i}", "lime") for i in range(SHOWN + 7))
+    many = Explanations(explanation(f"e{i}", "lime") for i in range(SHOWN + 7))
     console = Console(width=100, record=True, file=None, force_terminal=False)
     with console.capture() as capture:
         console.print(many)

@@ -36,12 +36,12 @@ from rashomon.explainers.importers import from_scores
 from rashomon.explainers.record import Explanation
 
 
-def told(tokens: list[str], scores: list[float], text: str | None = None, **known: Any) -> Explanation:
+def explanation(tokens: list[str], scores: list[float], text: str | None = None, **known: Any) -> Explanation:
     known = {"texts": [text]} | known if text is not None else known
     return from_scores([tokens], [scores], known.pop("method", "lime"), **known)[0]
 
 
-REVIEW = told(
+REVIEW = explanation(
     ["[CLS]", "un", "##believ", "##able", ",", "dull", "plot", "[SEP]"],
     [50, 1, 4, 2, 0, -3, 0.1, -50],
     "Unbelievable,  dull plot",
@@ -76,20 +76,20 @@ def test_spans_lie_on_the_original_text_and_are_scaled_to_the_strongest() -> Non
 
 
 def test_special_tokens_tokens_without_a_place_and_undefined_scores_have_no_heat() -> None:
-    item = told(["[UNK]", "good"], [9, 1], "?? good")
+    item = explanation(["[UNK]", "good"], [9, 1], "?? good")
     assert heat_spans(item) == [(3, 7, 0, 1.0)]
-    item = told(["a", "b", "c"], [float("nan"), float("inf"), -2], "a b c")
+    item = explanation(["a", "b", "c"], [float("nan"), float("inf"), -2], "a b c")
     assert [span.strength for span in heat_spans(item)] == [0, 0, -1]
-    assert [span.strength for span in heat_spans(told(["a", "b"], [0, 0], "a b"))] == [0, 0]
+    assert [span.strength for span in heat_spans(explanation(["a", "b"], [0, 0], "a b"))] == [0, 0]
 
 
 def test_bytes_of_one_character_are_one_span() -> None:
-    item = replace(told(["x", "y", "z"], [1, 2, 1], "🙂 z"), offsets=[[0, 1], [0, 1], [2, 3]])
+    item = replace(explanation(["x", "y", "z"], [1, 2, 1], "🙂 z"), offsets=[[0, 1], [0, 1], [2, 3]])
     assert heat_spans(item) == [(0, 1, 0, 1.0), (2, 3, 0, 1 / 3)]
 
 
 def test_spans_of_a_pair_keep_their_segment() -> None:
-    item = told(["a", "b", "c"], [1, -2, 2], "a b", segments=[[0, 0, 1]], pair_texts=["  c"])
+    item = explanation(["a", "b", "c"], [1, -2, 2], "a b", segments=[[0, 0, 1]], pair_texts=["  c"])
     assert heat_spans(item) == [(0, 1, 0, 0.5), (2, 3, 0, -1.0), (2, 3, 1, 1.0)]
     assert [piece.text for piece in pieces(item, 1)] == ["  ", "c"]
 
@@ -125,7 +125,7 @@ def test_spans_never_overlap_and_pieces_are_the_whole_text(
 def test_the_strongest_are_listed_as_they_stand_in_the_text() -> None:
     assert strongest(REVIEW) == [("believ", 4), ("dull", -3), ("able", 2)]
     assert [piece.text for piece in pieces(REVIEW) if piece.top] == ["believ", "able", "dull"]
-    assert strongest(told(["a", "b"], [0, 0], "a b")) == []
+    assert strongest(explanation(["a", "b"], [0, 0], "a b")) == []
 
 
 @pytest.mark.parametrize(
@@ -147,18 +147,20 @@ def test_the_prediction_in_a_line(target: int, probabilities: tuple[float, ...],
 @pytest.mark.parametrize("unseen", [0.0, 0.4])
 def test_what_did_not_fit_is_struck_out(unseen: float) -> None:
     """Else it would look like words of no weight."""
-    item = replace(told(["a", "dull"], [0, 1], "a dull plot & more"), unseen=unseen)
+    item = replace(explanation(["a", "dull"], [0, 1], "a dull plot & more"), unseen=unseen)
     assert [piece.text for piece in pieces(item) if not piece.seen] == ([" plot & more"] if unseen else [])
     assert ('<mark class="unread"> plot &amp; more</mark>' in to_html([item])) == bool(unseen)
     assert ("Struck out" in to_html([item])) == bool(unseen)
     coloured = printed(to_rich([item]), force_terminal=True, color_system="truecolor")
     assert ("\x1b[2;9m plot & more" in coloured) == bool(unseen)
-    whole = replace(told(["a", "dull"], [0, 1], "a dull "), unseen=unseen)  # the other text of a pair was cut
+    whole = replace(
+        explanation(["a", "dull"], [0, 1], "a dull "), unseen=unseen
+    )  # the other text of a pair was cut
     assert all(piece.seen for piece in pieces(whole))
 
 
 def test_spaces_that_belong_to_tokens_are_not_coloured() -> None:
-    item = told([" a", " gor", "geous", "  ", " film "], [1, 2, 3, 4, 5], " a gorgeous   film ")
+    item = explanation([" a", " gor", "geous", "  ", " film "], [1, 2, 3, 4, 5], " a gorgeous   film ")
     item = replace(item, offsets=np.array([[0, 2], [2, 6], [6, 11], [11, 13], [13, 19]]))
     assert [item.text[span.start : span.end] for span in heat_spans(item)] == [
         "a",
@@ -227,7 +229,7 @@ def test_the_terminal_background_is_asked_for(monkeypatch: pytest.MonkeyPatch) -
 
 def test_terminal_commands_in_a_text_are_not_sent() -> None:
     text = "bad\x1b]0;title\x07\r\n \x9b31m good"
-    item = told(["bad", "good"], [1, 2], "bad good", method="\x1b[31m")
+    item = explanation(["bad", "good"], [1, 2], "bad good", method="\x1b[31m")
     item = replace(item, text=text, offsets=[[0, 3], [len(text) - 4, len(text)]])
     shown = printed(to_rich([item]))
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x80-\x9f]", shown)
@@ -284,7 +286,9 @@ HOSTILE = "<script>document.title='hacked'</script> & \"><img src=x onerror=\"do
 
 def hostile() -> Explanation:
     tokens = HOSTILE.split()
-    item = told(tokens, list(range(1, len(tokens) + 1)), HOSTILE, method=HOSTILE, example_ids=[HOSTILE])
+    item = explanation(
+        tokens, list(range(1, len(tokens) + 1)), HOSTILE, method=HOSTILE, example_ids=[HOSTILE]
+    )
     return replace(item, target_label=HOSTILE, warnings=(HOSTILE,))
 
 
@@ -317,7 +321,7 @@ def test_colours_and_marks_of_the_page() -> None:
 
 
 def test_pairs_are_two_labelled_texts_and_warnings_are_shown() -> None:
-    item = told(["a", "b"], [1, -2], "a", segments=[[0, 1]], pair_texts=["b <i>"])
+    item = explanation(["a", "b"], [1, -2], "a", segments=[[0, 1]], pair_texts=["b <i>"])
     page = to_html([item])
     assert _Cells.of(page) == ["a", "b <i>"]
     assert page.index("First text") < page.index("Second text")

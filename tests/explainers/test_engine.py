@@ -53,8 +53,8 @@ def test_removed_tokens_equal_masked_ones_in_a_transformer(families: Families, n
     model = families(name, pair)
     encodings = model.encode(PAIRS if pair else SINGLES)
     kept = random_rows(encodings)
-    told = Engine(model).logits(encodings, kept)
-    for encoding, rows, logits in zip(encodings, kept, told, strict=True):
+    all_logits = Engine(model).logits(encodings, kept)
+    for encoding, rows, logits in zip(encodings, kept, all_logits, strict=True):
         network: Any = model.network
         ids = torch.from_numpy(np.repeat(encoding.ids[None], len(rows), 0))
         inputs = {"input_ids": ids, "attention_mask": torch.from_numpy(rows | encoding.special).long()}
@@ -130,12 +130,12 @@ def test_identical_rows_are_evaluated_once(families: Families) -> None:
     encodings = engine.model.encode((SINGLES[2], SINGLES[4], SINGLES[2]))
     rows = rows_of([1] * 8, [0] + [1] * 7, [1] * 8, [0] + [1] * 7)
     longer = np.ones((2, 11), dtype=np.bool_)
-    told = engine.logits(encodings, [rows, longer, rows[::-1]])
+    logits = engine.logits(encodings, [rows, longer, rows[::-1]])
     assert (engine.counts.asked, engine.counts.evaluated) == (10, 3)
-    np.testing.assert_array_equal(told[0], told[2][::-1])
+    np.testing.assert_array_equal(logits[0], logits[2][::-1])
     again = engine.logits(encodings[:1], [np.vstack([rows, rows_of([1, 0] * 4)])])
     assert engine.counts.evaluated == 4
-    np.testing.assert_array_equal(again[0][:4], told[0])
+    np.testing.assert_array_equal(again[0][:4], logits[0])
     engine.logits(encodings[:1], [rows], "mask")  # another perturbation is another row
     assert engine.counts.evaluated == 6
     engine.forget()
@@ -149,9 +149,9 @@ def test_a_model_without_context_sees_which_tokens_are_left_not_where(families: 
     for name, evaluated in (("mlp", 2), ("transformer", 4)):
         engine = Engine(families(name))
         encodings = engine.model.encode(example)
-        (told,) = engine.logits(encodings, [rows])
+        (all_logits,) = engine.logits(encodings, [rows])
         assert engine.counts.evaluated == evaluated
-        for row, logits in zip(rows, told, strict=True):
+        for row, logits in zip(rows, all_logits, strict=True):
             (plain,) = Engine(engine.model).logits(encodings, [row[None]])
             np.testing.assert_allclose(logits, plain[0], atol=1e-6)
 
@@ -162,10 +162,10 @@ def test_batches_stay_under_the_budget_and_mix_examples(families: Families) -> N
     kept = random_rows(encodings, 20)
     expected = Engine(model).logits(encodings, kept)
     with limited(model, 10**9, RuntimeError) as sizes:
-        told = Engine(model, token_budget=64).logits(encodings, kept)
+        logits = Engine(model, token_budget=64).logits(encodings, kept)
     assert max(sizes) <= 64
     assert len(sizes) < sum(sizes) / 25  # well filled
-    for one, other in zip(expected, told, strict=True):
+    for one, other in zip(expected, logits, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
 
 
@@ -184,10 +184,10 @@ def test_batches_shrink_when_memory_runs_out(families: Families, kind: str) -> N
     expected = Engine(model).logits(encodings, kept)
     engine = Engine(model)
     with limited(model, 100, ERRORS[kind]) as sizes:
-        told = engine.logits(encodings, kept)
+        logits = engine.logits(encodings, kept)
     assert 50 <= engine.token_budget <= 100  # halved until it fits, and no further
     assert len(sizes) < 30
-    for one, other in zip(expected, told, strict=True):
+    for one, other in zip(expected, logits, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
 
 
@@ -203,8 +203,8 @@ def test_a_row_that_never_fits_and_other_errors_are_told(families: Families) -> 
         pytest.raises(RuntimeError, match="shape"),
     ):
         engine.logits(encodings, kept)
-    told = engine.logits(encodings, kept)  # nothing half-known stayed behind
-    for one, other in zip(told, Engine(model).logits(encodings, kept), strict=True):
+    logits = engine.logits(encodings, kept)  # nothing half-known stayed behind
+    for one, other in zip(logits, Engine(model).logits(encodings, kept), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-6)
 
 

@@ -39,7 +39,7 @@ UNTOUCHED = {
 }
 WITHOUT_FURTHER_PASSES = {"random", "trivial"}
 
-Told = Callable[..., dict[tuple[str, str], Explanation]]
+ExplanationsOf = Callable[..., dict[tuple[str, str], Explanation]]
 
 
 def quick(method: str) -> Explainer:
@@ -51,7 +51,7 @@ def fitting(model: Model) -> list[Explainer]:
 
 
 @pytest.fixture(scope="module")
-def told(families: Families) -> Told:
+def explanations_of(families: Families) -> ExplanationsOf:
     """Explanations by (method, example): ``which`` examples in one call, or one call each."""
 
     @cache
@@ -75,8 +75,8 @@ CASES = [
 ]
 
 
-def _all_of(told: Told, family: str, pair: bool) -> dict[tuple[str, str], Explanation]:
-    return told(family, pair, tuple(range(len(EXAMPLES[pair]))))
+def _all_of(explanations_of: ExplanationsOf, family: str, pair: bool) -> dict[tuple[str, str], Explanation]:
+    return explanations_of(family, pair, tuple(range(len(EXAMPLES[pair]))))
 
 
 def _of(made: dict[tuple[str, str], Explanation], method: str) -> list[Explanation]:
@@ -87,10 +87,10 @@ def _of(made: dict[tuple[str, str], Explanation], method: str) -> list[Explanati
 
 @pytest.mark.parametrize(("family", "pair", "method"), CASES)
 def test_one_finite_score_a_token(
-    families: Families, told: Told, family: str, pair: bool, method: str
+    families: Families, explanations_of: ExplanationsOf, family: str, pair: bool, method: str
 ) -> None:
     encodings = {e.example_id: e for e in families(family, pair).encode(EXAMPLES[pair])}
-    items = _of(_all_of(told, family, pair), method)
+    items = _of(_all_of(explanations_of, family, pair), method)
     assert [item.example_id for item in items] == list(encodings)
     for item in items:
         encoding = encodings[item.example_id]
@@ -105,20 +105,22 @@ def test_one_finite_score_a_token(
 
 
 @pytest.mark.parametrize(("family", "pair", "method"), CASES)
-def test_alone_and_in_a_batch_the_same(told: Told, family: str, pair: bool, method: str) -> None:
+def test_alone_and_in_a_batch_the_same(
+    explanations_of: ExplanationsOf, family: str, pair: bool, method: str
+) -> None:
     for number in (1, 2):
-        (alone,) = _of(told(family, pair, (number,)), method)
-        together = _all_of(told, family, pair)[method, alone.example_id]
+        (alone,) = _of(explanations_of(family, pair, (number,)), method)
+        together = _all_of(explanations_of, family, pair)[method, alone.example_id]
         np.testing.assert_allclose(together.scores, alone.scores, atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize(("family", "pair", "method"), CASES)
 def test_another_seed_counts_for_the_stochastic_alone(
-    told: Told, family: str, pair: bool, method: str
+    explanations_of: ExplanationsOf, family: str, pair: bool, method: str
 ) -> None:
     number = len(EXAMPLES[pair]) - 1  # long enough that nothing is enumerated
-    (other,) = _of(told(family, pair, (number,), seed=1), method)
-    same = _all_of(told, family, pair)[method, other.example_id]
+    (other,) = _of(explanations_of(family, pair, (number,), seed=1), method)
+    same = _all_of(explanations_of, family, pair)[method, other.example_id]
     if explainers.get(method).stochastic:
         assert np.abs(other.scores - same.scores).max() > 1e-6
         assert (other.seed, same.seed) == (1, 0)

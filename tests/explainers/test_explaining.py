@@ -26,19 +26,19 @@ PLANTED_FIRST = ("leave-one-out", "integrated-gradients", "deeplift", "lime", "k
 def test_records_are_complete(families: Families, tmp_path: Path) -> None:
     model = families("bert", pair=True)
     asked = [make_explainer("lime", samples=20), "integrated-gradients", "attention"]
-    told = explain(model, PAIRS, asked, seed=4, space="probability")
-    assert told.methods == ("lime(samples=20)", "integrated-gradients", "attention")
-    assert told.example_ids == tuple(example.id for example in PAIRS)
-    item = told[0]
+    explanations = explain(model, PAIRS, asked, seed=4, space="probability")
+    assert explanations.methods == ("lime(samples=20)", "integrated-gradients", "attention")
+    assert explanations.example_ids == tuple(example.id for example in PAIRS)
+    item = explanations[0]
     assert (item.text, item.text_pair) == (PAIRS[0].text, PAIRS[0].text_pair)
     assert item.configuration["samples"] == 20
     assert (item.seed, item.output_space, item.model) == (4, "probability", model.fingerprint())
-    assert told.by_method("attention")[0].seed is None
+    assert explanations.by_method("attention")[0].seed is None
     assert sum(item.probabilities) == pytest.approx(1)
     assert item.target_label == model.labels[item.target]
     assert {"rashomon", "torch"} <= set(item.versions)
-    told.save(tmp_path / "told.parquet")
-    assert Explanations.load(tmp_path / "told.parquet") == told
+    explanations.save(tmp_path / "explanations.parquet")
+    assert Explanations.load(tmp_path / "explanations.parquet") == explanations
 
 
 def test_every_configuration_is_plain_and_makes_the_same_explainer() -> None:
@@ -50,8 +50,8 @@ def test_every_configuration_is_plain_and_makes_the_same_explainer() -> None:
 
 def test_strings_are_examples_and_one_method_may_be_asked_twice(families: Families) -> None:
     asked = [make_explainer("lime", samples=n) for n in (20, 40)]
-    told = explain(families("bilstm"), ["a good film", "a dull plot"], asked)
-    assert [(item.example_id, item.configuration["samples"]) for item in told] == [
+    explanations = explain(families("bilstm"), ["a good film", "a dull plot"], asked)
+    assert [(item.example_id, item.configuration["samples"]) for item in explanations] == [
         ("0", 20),
         ("1", 20),
         ("0", 40),
@@ -119,11 +119,11 @@ def test_wrong_requests_are_told_in_a_sentence(families: Families) -> None:
 def planted_first(model: Model, data: Dataset, count: int, methods: list[object]) -> dict[str, float]:
     """The share of correctly classified test texts whose strongest token is the planted one, by method."""
     examples = data["test"][:count]
-    told = explain(model, examples, methods)  # type: ignore[arg-type]
+    explanations = explain(model, examples, methods)  # type: ignore[arg-type]
     truth = {example.id: example for example in examples}
     shares = {}
-    for method in told.methods:
-        right = [e for e in told.by_method(method) if e.target == truth[e.example_id].label]
+    for method in explanations.methods:
+        right = [e for e in explanations.by_method(method) if e.target == truth[e.example_id].label]
         assert len(right) > 0.95 * count
         hits = [truth[e.example_id].rationale[e.ranked(1)[0]] for e in right]  # type: ignore[index]
         shares[method] = float(np.mean(hits))

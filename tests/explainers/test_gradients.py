@@ -42,8 +42,8 @@ class Wrapped(torch.nn.Module):
 
 def check(job: Job, method: str, captum: Any, settings: dict[str, Any], scale: float = 1.0) -> None:
     """``captum(wrapped, inputs, reference, target)`` gives ``[1, T, D]``."""
-    told = make_explainer(method, **settings).attribute(job)
-    for i, scores in enumerate(told):
+    attributions = make_explainer(method, **settings).attribute(job)
+    for i, scores in enumerate(attributions):
         ends = path_ends(job, [(i, "pad")])
         theirs = captum(Wrapped(job, i), ends.inputs, ends.others, int(job.targets[i]))
         summed = theirs[0].detach().sum(-1).numpy() if theirs.dim() == 3 else theirs.detach().numpy()
@@ -92,8 +92,8 @@ def test_gradient_norm_equals_the_norm_of_captums_saliency(jobs: Jobs, name: str
 def test_conductance_equals_captums(jobs: Jobs, name: str, rule: str) -> None:
     def captum(wrapped: Wrapped, inputs: Tensor, reference: Tensor, target: int) -> Tensor:
         method = LayerConductance(wrapped, wrapped.model.first_layer())
-        told = method.attribute(inputs, reference, target, n_steps=6, method=CAPTUM_RULES[rule])
-        return told[0] if isinstance(told, tuple) else told
+        attributions = method.attribute(inputs, reference, target, n_steps=6, method=CAPTUM_RULES[rule])
+        return attributions[0] if isinstance(attributions, tuple) else attributions
 
     # Captum takes the nodes of n + 1 steps and, between two of them, the gradient at the left one.
     settings = {"steps": 7, "rule": rule, "trapezoid": False, "endpoints": False}
@@ -107,8 +107,8 @@ def test_gradient_shap_converges_to_integrated_gradients_and_to_captum(jobs: Job
     scale = np.abs(exact.values).max()
     errors = []
     for samples in (4, 40, 1200):
-        (told,) = make_explainer("gradient-shap", samples=samples).attribute(job)
-        errors.append(np.abs(told.values - exact.values).max() / scale)
+        (attribution,) = make_explainer("gradient-shap", samples=samples).attribute(job)
+        errors.append(np.abs(attribution.values - exact.values).max() / scale)
     assert errors[2] < 0.002  # stratified points: far better than one over the root of samples
     assert errors[2] < errors[0]
     ends = path_ends(job, [(0, "pad")])
@@ -126,7 +126,7 @@ def test_gradient_shap_converges_to_integrated_gradients_and_to_captum(jobs: Job
 def test_gradient_shap_over_training_references_is_the_mean_of_their_paths(jobs: Jobs) -> None:
     behind = jobs("bilstm").encodings[:3]
     job = jobs("bilstm", examples=SINGLES[:1], background=behind)
-    (told,) = make_explainer("gradient-shap", samples=3000, references="training").attribute(job)
+    (attribution,) = make_explainer("gradient-shap", samples=3000, references="training").attribute(job)
     steps = 200
     total = np.zeros(len(job.encodings[0]))
     for reference in behind:
@@ -135,7 +135,7 @@ def test_gradient_shap_over_training_references_is_the_mean_of_their_paths(jobs:
         value = job.model(ends.batch, embeddings=at).logits[:, job.targets[0]].sum()
         (gradient,) = torch.autograd.grad(value, at)
         total += (gradient * (ends.inputs - ends.others)).detach().sum(-1).mean(0).numpy() / len(behind)
-    np.testing.assert_allclose(told.values, total, atol=0.02 * np.abs(total).max())
+    np.testing.assert_allclose(attribution.values, total, atol=0.02 * np.abs(total).max())
 
 
 def test_gradient_shap_says_when_it_is_noise(families: Families) -> None:
@@ -153,13 +153,15 @@ def test_gradient_shap_says_when_it_is_noise(families: Families) -> None:
 @pytest.mark.parametrize("references", ["pad", "training"])
 def test_gradient_shaps_spread_is_the_scatter_of_repeats(jobs: Jobs, references: str, how: str) -> None:
     behind = jobs("transformer").encodings
-    told = []
+    attributions = []
     for seed in range(40):
         job = jobs("transformer", examples=SINGLES[:1], background=behind, seed=seed)
         shap = make_explainer("gradient-shap", samples=12, references=references, aggregation=how)
-        told += shap.attribute(job)
-    scatter = np.stack([scores.values for scores in told]).std(0, ddof=1)
-    stated = np.sqrt(np.mean([scores.spread**2 for scores in told if scores.spread is not None], axis=0))
+        attributions += shap.attribute(job)
+    scatter = np.stack([scores.values for scores in attributions]).std(0, ddof=1)
+    stated = np.sqrt(
+        np.mean([scores.spread**2 for scores in attributions if scores.spread is not None], axis=0)
+    )
     ratio = np.sqrt((stated**2).mean() / (scatter**2).mean())
     # References without repetition vary less than stated, and a norm by no more than its vector.
     assert 0.8 < ratio < (1.3 if (references, how) == ("pad", "sum") else 8)
@@ -167,11 +169,11 @@ def test_gradient_shaps_spread_is_the_scatter_of_repeats(jobs: Jobs, references:
 
 def test_auto_gradient_shap_draws_until_it_is_settled(families: Families) -> None:
     model = families("transformer")
-    told = explain(model, SINGLES, ["gradient-shap"])
+    explanations = explain(model, SINGLES, ["gradient-shap"])
     alone = [explain(model, [example], ["gradient-shap"], token_budget=64)[0] for example in SINGLES]
-    assert {item.configuration["used"] for item in told} <= {8, 24, 56, 120}
-    assert len({item.configuration["used"] for item in told}) > 1  # easy and hard ones
-    for one, other in zip(told, alone, strict=True):
+    assert {item.configuration["used"] for item in explanations} <= {8, 24, 56, 120}
+    assert len({item.configuration["used"] for item in explanations}) > 1  # easy and hard ones
+    for one, other in zip(explanations, alone, strict=True):
         assert one.configuration["used"] == other.configuration["used"]
         np.testing.assert_allclose(one.scores, other.scores, atol=1e-6)
 
@@ -179,11 +181,13 @@ def test_auto_gradient_shap_draws_until_it_is_settled(families: Families) -> Non
 def test_sum_and_norm_are_different_scores(families: Families) -> None:
     """T10: the aggregation is explicit, stored, and changes the scores."""
     asked = [make_explainer("integrated-gradients", aggregation=how, steps=8) for how in ("sum", "norm")]
-    told = explain(families("bert"), SINGLES[:1], asked)
-    assert [item.configuration["aggregation"] for item in told] == ["sum", "norm"]
-    assert (told[1].scores >= 0).all()
-    assert (told[0].scores < 0).any()
-    assert (told[1].scores >= np.abs(told[0].scores) / np.sqrt(32) - 1e-6).all()  # Cauchy-Schwarz, D = 32
+    explanations = explain(families("bert"), SINGLES[:1], asked)
+    assert [item.configuration["aggregation"] for item in explanations] == ["sum", "norm"]
+    assert (explanations[1].scores >= 0).all()
+    assert (explanations[0].scores < 0).any()
+    assert (
+        explanations[1].scores >= np.abs(explanations[0].scores) / np.sqrt(32) - 1e-6
+    ).all()  # Cauchy-Schwarz, D = 32
 
 
 def test_the_explained_class_is_the_one_asked_for(families: Families) -> None:

@@ -24,12 +24,16 @@ FULL: dict[str, Any] = {
 
 
 def test_a_text_is_cut_at_white_space() -> None:
-    told = from_scores(["a  fine film"], [[0.1, 2, -1]], "mine", **FULL)[0]
-    assert told.tokens == ("a", "fine", "film")
-    assert told.offsets.tolist() == [[0, 1], [3, 7], [8, 12]]
-    assert told.text == "a  fine film"
-    assert (told.target_label, told.method, told.configuration) == ("good", "mine", {"samples": 5})
-    assert told.warnings == ()
+    explanation = from_scores(["a  fine film"], [[0.1, 2, -1]], "mine", **FULL)[0]
+    assert explanation.tokens == ("a", "fine", "film")
+    assert explanation.offsets.tolist() == [[0, 1], [3, 7], [8, 12]]
+    assert explanation.text == "a  fine film"
+    assert (explanation.target_label, explanation.method, explanation.configuration) == (
+        "good",
+        "mine",
+        {"samples": 5},
+    )
+    assert explanation.warnings == ()
 
 
 @pytest.mark.parametrize(
@@ -53,15 +57,20 @@ def test_what_cannot_be_understood_is_refused(
 
 
 def test_what_is_not_known_is_said_and_not_invented() -> None:
-    told = from_scores([["a", "film"]], [[1, 2]], "mine")[0]
-    assert (told.target, told.target_label, told.model, told.output_space) == (
+    explanation = from_scores([["a", "film"]], [[1, 2]], "mine")[0]
+    assert (explanation.target, explanation.target_label, explanation.model, explanation.output_space) == (
         -1,
         "unknown",
         "unknown",
         "unknown",
     )
-    assert (told.seed, told.gap, told.probabilities, told.versions) == (None, None, (), {})
-    assert told.warnings == (
+    assert (explanation.seed, explanation.gap, explanation.probabilities, explanation.versions) == (
+        None,
+        None,
+        (),
+        {},
+    )
+    assert explanation.warnings == (
         "Made elsewhere; not known: target class, probabilities, model, full configuration, seed, output "
         "space, library versions.",
         "The original text is not known; it is put together from the tokens.",
@@ -78,19 +87,21 @@ def test_what_is_not_known_is_said_and_not_invented() -> None:
     ],
 )
 def test_marks_of_sub_words_are_understood(tokens: list[str], text: str, words: list[int]) -> None:
-    told = from_scores([tokens], [[1.0] * len(tokens)], "mine", texts=[text], **FULL)[0]
-    assert told.word_ids.tolist() == words
-    assert told.warnings == ()
-    assert "".join(told.surface(i) for i in range(len(told))) == text.replace(" ", "")
+    explanation = from_scores([tokens], [[1.0] * len(tokens)], "mine", texts=[text], **FULL)[0]
+    assert explanation.word_ids.tolist() == words
+    assert explanation.warnings == ()
+    assert "".join(explanation.surface(i) for i in range(len(explanation))) == text.replace(" ", "")
     joined = from_scores([tokens], [[1.0] * len(tokens)], "mine")[0]
     assert joined.text.lower() == " ".join(text.lower().split())
 
 
 def test_a_token_that_is_not_in_the_text_gets_no_place_rather_than_a_wrong_one() -> None:
     """The unknown word holds an 'a', and the next token is an 'a' as well."""
-    told = from_scores([["the", "[UNK]", "a", "."]], [[1, 2, 3, 4]], "mine", texts=["the xax a."], **FULL)[0]
-    assert told.offsets.tolist() == [[0, 3], [0, 0], [8, 9], [9, 10]]
-    assert told.warnings == ("1 of 4 tokens were not found in the text and are not coloured there.",)
+    explanation = from_scores(
+        [["the", "[UNK]", "a", "."]], [[1, 2, 3, 4]], "mine", texts=["the xax a."], **FULL
+    )[0]
+    assert explanation.offsets.tolist() == [[0, 3], [0, 0], [8, 9], [9, 10]]
+    assert explanation.warnings == ("1 of 4 tokens were not found in the text and are not coloured there.",)
 
 
 def test_special_tokens_are_named_or_warned_of() -> None:
@@ -105,7 +116,7 @@ def test_special_tokens_are_named_or_warned_of() -> None:
 
 
 def test_a_pair_is_told_apart_by_its_segments() -> None:
-    told = from_scores(
+    explanation = from_scores(
         [["a", "man", "a", "child"]],
         [[1, 2, 3, 4]],
         "mine",
@@ -114,9 +125,9 @@ def test_a_pair_is_told_apart_by_its_segments() -> None:
         pair_texts=["a child"],
         **FULL,
     )[0]
-    assert (told.text, told.text_pair) == ("A man", "a child")
-    assert told.offsets.tolist() == [[0, 1], [2, 5], [0, 1], [2, 7]]
-    assert told.word_ids.tolist() == [0, 1, 0, 1]
+    assert (explanation.text, explanation.text_pair) == ("A man", "a child")
+    assert explanation.offsets.tolist() == [[0, 1], [2, 5], [0, 1], [2, 7]]
+    assert explanation.word_ids.tolist() == [0, 1, 0, 1]
     guessed = from_scores([["a", "man", "a", "child"]], [[1, 2, 3, 4]], "mine", segments=[[0, 0, 1, 1]])[0]
     assert (guessed.text, guessed.text_pair) == ("a man", "a child")
 
@@ -166,8 +177,8 @@ def test_what_captum_says_of_a_linear_model_comes_in_unchanged() -> None:
     weights = torch.tensor([[1.0, -2.0], [0.5, 3.0], [0.0, 1.0]])
     inputs = torch.tensor([[[1.0, 1.0], [2.0, 0.0], [3.0, -1.0]]], requires_grad=True)
     attributions = attr.InputXGradient(lambda x: (x * weights).sum((1, 2))).attribute(inputs)
-    told = from_captum(attributions, [["a", "b", "c"]], "gradient-x-input", "sum")
-    assert told[0].scores.tolist() == pytest.approx((weights * inputs[0]).sum(-1).tolist())
+    explanations = from_captum(attributions, [["a", "b", "c"]], "gradient-x-input", "sum")
+    assert explanations[0].scores.tolist() == pytest.approx((weights * inputs[0]).sum(-1).tolist())
 
 
 # ---- ERASER
@@ -186,18 +197,22 @@ CLASS = {"classification": "POS", "classification_scores": {"POS": 0.75, "NEG": 
 
 def test_eraser_soft_scores(tmp_path: Path) -> None:
     path = write(tmp_path / "p.jsonl", {"annotation_id": "x1", "rationales": [SOFT], **CLASS}, "")
-    told = from_eraser(path, DOCUMENTS, "lei", labels=["NEG", "POS"])[0]
-    assert (told.example_id, told.method, told.text) == ("x1", "lei", "a very good film")
-    assert told.scores.tolist() == [0.1, 0.2, 0.9, 0.3]
-    assert (told.target, told.target_label, told.probabilities) == (1, "POS", (0.25, 0.75))
-    assert told.configuration == {"rationales": "soft"}
+    explanation = from_eraser(path, DOCUMENTS, "lei", labels=["NEG", "POS"])[0]
+    assert (explanation.example_id, explanation.method, explanation.text) == ("x1", "lei", "a very good film")
+    assert explanation.scores.tolist() == [0.1, 0.2, 0.9, 0.3]
+    assert (explanation.target, explanation.target_label, explanation.probabilities) == (
+        1,
+        "POS",
+        (0.25, 0.75),
+    )
+    assert explanation.configuration == {"rationales": "soft"}
 
 
 def test_eraser_without_the_order_of_labels_has_no_class_index(tmp_path: Path) -> None:
     path = write(tmp_path / "p.jsonl", {"annotation_id": "x1", "rationales": [SOFT], **CLASS})
-    told = from_eraser(path, DOCUMENTS, "lei")[0]
-    assert (told.target, told.target_label, told.probabilities) == (-1, "POS", ())
-    assert "target class" in told.warnings[0]
+    explanation = from_eraser(path, DOCUMENTS, "lei")[0]
+    assert (explanation.target, explanation.target_label, explanation.probabilities) == (-1, "POS", ())
+    assert "target class" in explanation.warnings[0]
 
 
 def test_eraser_hard_spans_and_pairs(tmp_path: Path) -> None:

@@ -131,9 +131,11 @@ def test_long_paths_are_cut_into_stretches(jobs: Jobs, steps: int) -> None:
 
 
 def test_a_large_gap_is_said(families: Families) -> None:
-    told = explain(families("bert"), SINGLES, [make_explainer("integrated-gradients", steps=1, rule="left")])
-    for item in told:
+    explanations = explain(
+        families("bert"), SINGLES, [make_explainer("integrated-gradients", steps=1, rule="left")]
+    )
+    for item in explanations:
         assert item.gap is not None
         change = item.gap > 0.05
         assert any("miss the output's change" in warning for warning in item.warnings) == change
-    assert any(item.warnings for item in told)
+    assert any(item.warnings for item in explanations)

@@ -73,7 +73,7 @@ def test_sums_over_points_equal_autograd(jobs: Jobs, name: str, space: str) -> N
     job = jobs(name, space=space)
     places = ((0.25, 2.0), (0.9, -1.0))
     points = [Point(i, a, w, "mask") for i in range(len(job.encodings)) for a, w in places]
-    told = gather_gradients(job, points)
+    gradients = gather_gradients(job, points)
     for i, encoding in enumerate(job.encodings):
         batch = job.model.collate([encoding])
         ends = path_ends(job, [(i, "mask")])
@@ -83,7 +83,7 @@ def test_sums_over_points_equal_autograd(jobs: Jobs, name: str, space: str) -> N
             output = job.model(batch, embeddings=at)
             value = explained(output, space)[0, job.targets[i]]
             total += weight * torch.autograd.grad(value, at)[0] * (ends.inputs - ends.others)
-        np.testing.assert_allclose(told[i], total[0].numpy(), atol=1e-5)
+        np.testing.assert_allclose(gradients[i], total[0].numpy(), atol=1e-5)
 
 
 @pytest.mark.parametrize("space", ["logit", "probability", "centred"])
@@ -95,12 +95,12 @@ def test_values_at_both_ends(jobs: Jobs, space: str) -> None:
             plain = job.model(batch)
             batch.ids[:] = job.model.pad_id
             empty = job.model(batch)
-            for output, told in (
+            for output, value in (
                 (plain, values_at_inputs(job)[i]),
                 (empty, values_at_references(job, ["pad"] * len(job.encodings))[i]),
             ):
                 wanted = explained(output, space)[0, job.targets[i]]
-                assert told == pytest.approx(wanted.item(), abs=1e-5)
+                assert value == pytest.approx(wanted.item(), abs=1e-5)
 
 
 def test_gradients_in_small_memory_and_small_batches(jobs: Jobs) -> None:
@@ -117,10 +117,10 @@ def test_gradients_in_small_memory_and_small_batches(jobs: Jobs) -> None:
 
     hook = failing.model.register_forward_pre_hook(guard)
     try:
-        told = gather_gradients(failing, points)
+        gradients = gather_gradients(failing, points)
     finally:
         hook.remove()
-    for one, other in zip(expected, told, strict=True):
+    for one, other in zip(expected, gradients, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
 
 
@@ -130,8 +130,8 @@ def test_gradients_flow_whatever_the_callers_mode(jobs: Jobs, mode: type) -> Non
     points = [Point(i, 1.0, 1.0) for i in range(len(job.encodings))]
     expected = gather_gradients(job, points)
     with mode():
-        told = gather_gradients(job, points)
-    np.testing.assert_allclose(told[0], expected[0], atol=1e-6)
+        gradients = gather_gradients(job, points)
+    np.testing.assert_allclose(gradients[0], expected[0], atol=1e-6)
 
 
 def test_drawn_references(jobs: Jobs) -> None:

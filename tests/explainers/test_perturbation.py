@@ -46,18 +46,20 @@ def shapley(job: Job, index: int = 0) -> np.ndarray:
 @pytest.mark.parametrize("name", ["bilstm", "bert", "roberta", "mlp"])
 def test_kernel_shap_over_all_coalitions_is_exact(jobs: Jobs, name: str, space: str) -> None:
     job = jobs(name, examples=(SINGLES[2], SINGLES[1]), space=space)
-    told = KernelShap().attribute(job)
+    attributions = KernelShap().attribute(job)
     for index, encoding in enumerate(job.encodings):
         assert encoding.content.sum() <= 9
-        np.testing.assert_allclose(told[index].values[encoding.content], shapley(job, index), atol=1e-5)
+        np.testing.assert_allclose(
+            attributions[index].values[encoding.content], shapley(job, index), atol=1e-5
+        )
 
 
 def test_kernel_shap_is_exact_on_ten_tokens(jobs: Jobs) -> None:
     job = jobs("gru", examples=(TEN,))
-    (told,) = KernelShap(samples=1022).attribute(job)
-    np.testing.assert_allclose(told.values, shapley(job), atol=1e-6)
+    (attribution,) = KernelShap(samples=1022).attribute(job)
+    np.testing.assert_allclose(attribution.values, shapley(job), atol=1e-6)
     (coins,) = KernelShap(samples=1022, draw="coins").attribute(job)
-    np.testing.assert_allclose(told.values, coins.values, atol=1e-6)
+    np.testing.assert_allclose(attribution.values, coins.values, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["bilstm", "bert"])
@@ -65,12 +67,12 @@ def test_tokens_of_both_texts_are_features_of_their_own(jobs: Jobs, name: str) -
     """T2: equal positions and equal words of premise and hypothesis are not one feature."""
     job = jobs(name, pair=True, examples=(FOUR_AND_FOUR,))
     encoding = job.encodings[0]
-    (told,) = KernelShap().attribute(job)
+    (shap,) = KernelShap().attribute(job)
     exact = shapley(job)
     assert len(exact) == 8
-    np.testing.assert_allclose(told.values[encoding.content], exact, atol=1e-5)
+    np.testing.assert_allclose(shap.values[encoding.content], exact, atol=1e-5)
     (lime,) = Lime().attribute(job)
-    for scores in (told.values, lime.values):
+    for scores in (shap.values, lime.values):
         first, second = (scores[encoding.content & (encoding.segments == side)] for side in (0, 1))
         assert abs(first[0] - second[0]) > 1e-4  # "people" and "people"
 
@@ -80,12 +82,12 @@ def test_sampled_kernel_shap_converges(jobs: Jobs, draw: str) -> None:
     exact = shapley(jobs("bilstm", examples=(TWELVE,)))
     errors = {}
     for samples in (60, 3000):
-        told = []
+        attributions = []
         for seed in range(8):
             job = jobs("bilstm", examples=(TWELVE,), seed=seed)
-            told += KernelShap(samples=samples, draw=draw).attribute(job)  # type: ignore[arg-type]
-            assert told[-1].values.sum() == pytest.approx(exact.sum(), abs=1e-6)
-        apart = np.stack([scores.values - exact for scores in told]) / np.abs(exact).max()
+            attributions += KernelShap(samples=samples, draw=draw).attribute(job)  # type: ignore[arg-type]
+            assert attributions[-1].values.sum() == pytest.approx(exact.sum(), abs=1e-6)
+        apart = np.stack([scores.values - exact for scores in attributions]) / np.abs(exact).max()
         errors[samples] = np.sqrt((apart**2).mean())
         assert np.abs(apart.mean(0)).max() < 4 * apart.std(0, ddof=1).max() / np.sqrt(8)  # no bias
     assert errors[3000] < (
@@ -101,7 +103,7 @@ def test_lime_equals_ridge_on_the_same_samples(jobs: Jobs, name: str, settings: 
     job = jobs(name, examples=(SINGLES[2], TWELVE))
     lime = make_explainer("lime", samples=150, **settings)
     assert isinstance(lime, Lime)
-    told = lime.attribute(job)
+    attributions = lime.attribute(job)
     for index, encoding in enumerate(job.encodings):
         n = int(encoding.content.sum())
         drawn = draw_coalitions(n, 150, lime.draw, job.generator(index, "coalitions"))
@@ -113,14 +115,14 @@ def test_lime_equals_ridge_on_the_same_samples(jobs: Jobs, name: str, settings: 
         cosine = np.divide(kept.sum(1), norms, out=np.zeros(len(kept)), where=norms > 0)
         weights = np.exp(-((1 - cosine) ** 2) / (2 * lime.kernel_width**2)) * np.r_[1, 1, drawn.times]
         exact = Ridge(alpha=lime.penalty).fit(kept, values, sample_weight=weights)
-        np.testing.assert_allclose(told[index].values[encoding.content], exact.coef_, atol=1e-6)
-        assert (told[index].values[encoding.special] == 0).all()
+        np.testing.assert_allclose(attributions[index].values[encoding.content], exact.coef_, atol=1e-6)
+        assert (attributions[index].values[encoding.special] == 0).all()
 
 
 def test_enumerated_lime_is_what_many_samples_lead_to(jobs: Jobs) -> None:
     job = jobs("bilstm", examples=(Example("six", "the plot is not very good"),))
     lime = Lime(samples=62, penalty=1e-6)
-    (told,) = lime.attribute(job)
+    (attribution,) = lime.attribute(job)
     generator = np.random.default_rng(0)
     sizes = generator.integers(1, 6, 40000)
     kept = generator.random((40000, 6)).argsort(1).argsort(1) < sizes[:, None]
@@ -128,7 +130,7 @@ def test_enumerated_lime_is_what_many_samples_lead_to(jobs: Jobs) -> None:
     design = np.vstack([kept, np.ones((1, 6)), np.zeros((1, 6))])
     share = np.r_[np.full(40000, 62 / 40000), 1, 1]
     exact = Ridge(alpha=1e-6).fit(design, values, sample_weight=share * lime.kernel(design))
-    np.testing.assert_allclose(told.values, exact.coef_, atol=0.01 * np.abs(exact.coef_).max())
+    np.testing.assert_allclose(attribution.values, exact.coef_, atol=0.01 * np.abs(exact.coef_).max())
 
 
 @pytest.mark.parametrize("draw", ["sizes", "coins"])
@@ -197,11 +199,15 @@ def test_standard_errors_are_those_of_leaving_pairs_out() -> None:
 
 @pytest.mark.parametrize("method", ["lime", "kernel-shap"])
 def test_spread_is_the_scatter_of_repeats(jobs: Jobs, method: str) -> None:
-    told = []
+    attributions = []
     for seed in range(30):
-        told += make_explainer(method, samples=120).attribute(jobs("bilstm", examples=(TWELVE,), seed=seed))
-    scatter = np.stack([scores.values for scores in told]).std(0, ddof=1)
-    stated = np.sqrt(np.mean([scores.spread**2 for scores in told if scores.spread is not None], axis=0))
+        attributions += make_explainer(method, samples=120).attribute(
+            jobs("bilstm", examples=(TWELVE,), seed=seed)
+        )
+    scatter = np.stack([scores.values for scores in attributions]).std(0, ddof=1)
+    stated = np.sqrt(
+        np.mean([scores.spread**2 for scores in attributions if scores.spread is not None], axis=0)
+    )
     assert 0.8 < np.sqrt((stated**2).mean() / (scatter**2).mean()) < 1.35
     (exact,) = make_explainer(method).attribute(jobs("bilstm", examples=(SINGLES[2],)))
     assert exact.spread is not None
@@ -212,7 +218,7 @@ def test_spread_is_the_scatter_of_repeats(jobs: Jobs, method: str) -> None:
 @pytest.mark.parametrize("name", FAMILIES)
 def test_leave_one_out_is_the_fall_of_the_output(jobs: Jobs, name: str, how: str) -> None:
     job = jobs(name)
-    told = make_explainer("leave-one-out", perturbation=how).attribute(job)
+    attributions = make_explainer("leave-one-out", perturbation=how).attribute(job)
     for index, encoding in enumerate(job.encodings):
         target = job.targets[index]
         for place in np.flatnonzero(encoding.content):
@@ -220,7 +226,7 @@ def test_leave_one_out_is_the_fall_of_the_output(jobs: Jobs, name: str, how: str
             kept[1, place] = False
             (logits,) = job.engine.logits([encoding], [kept], how)  # type: ignore[arg-type]
             fall = logits[0, target] - logits[1, target]
-            assert told[index].values[place] == pytest.approx(fall, abs=1e-6)
+            assert attributions[index].values[place] == pytest.approx(fall, abs=1e-6)
 
 
 def test_variance_reduction_changes_noise_alone(jobs: Jobs) -> None:
@@ -289,9 +295,9 @@ def test_auto_is_the_same_alone_and_under_any_budget(families: Families, method:
     """What was used, and that it did not do, are in the record."""
     examples = (LONG, TWELVE, SINGLES[2])
     model = families("transformer")
-    told = explain(model, examples, [method])
+    explanations = explain(model, examples, [method])
     alone = [explain(model, [example], [method], token_budget=200)[0] for example in examples]
-    for one, other in zip(told, alone, strict=True):
+    for one, other in zip(explanations, alone, strict=True):
         assert one.configuration["samples"] == "auto"
         assert one.configuration["used"] == other.configuration["used"]
         np.testing.assert_allclose(one.scores, other.scores, atol=1e-6)
@@ -300,9 +306,9 @@ def test_auto_is_the_same_alone_and_under_any_budget(families: Families, method:
         open_tops = tuple(warning for warning in one.warnings if "not settled" in warning)
         assert open_tops == unsettled(scores, spread, one.configuration["used"])
         assert settled(scores, spread) or one.configuration["used"] == one.configuration["most"]
-    assert told[2].configuration["used"] == 2 ** int(told[2].content.sum()) - 2
+    assert explanations[2].configuration["used"] == 2 ** int(explanations[2].content.sum()) - 2
     if method == "lime":
-        assert told[0].configuration["used"] < 1000
+        assert explanations[0].configuration["used"] < 1000
     (stopped,) = explain(model, [LONG], [make_explainer(method, most=60)])
     assert stopped.configuration["used"] == 60
     assert any("not settled after 60 samples" in warning for warning in stopped.warnings)
@@ -317,8 +323,8 @@ def test_auto_spends_on_the_hard_text_alone(jobs: Jobs, monkeypatch: pytest.Monk
         made = []
         for encoding, rows in zip(job.encodings, kept, strict=True):
             noise = np.random.default_rng(len(rows)).normal(size=len(rows)) * 3
-            told = rows @ np.arange(rows.shape[1], dtype=float)
-            made.append(told + (noise if encoding.example_id == "hard" else 0.0))
+            additive = rows @ np.arange(rows.shape[1], dtype=float)
+            made.append(additive + (noise if encoding.example_id == "hard" else 0.0))
         return made
 
     monkeypatch.setattr("rashomon.explainers.coalitions.explained_values", values)
@@ -337,9 +343,9 @@ def test_what_cannot_be_fitted_is_said(families: Families) -> None:
         explain(model, SINGLES, [make_explainer("lime", penalty=0.0)])
     with pytest.raises(UserError, match="no way to draw coalitions"):
         explain(model, [TWELVE], [make_explainer("lime", samples=20, draw="dice")])
-    (told,) = explain(model, [TWELVE], [make_explainer("kernel-shap", samples=8)])
-    assert "8 samples are too few for 12 tokens" in told.warnings[0]
-    assert np.isfinite(told.scores).all()
+    (explanation,) = explain(model, [TWELVE], [make_explainer("kernel-shap", samples=8)])
+    assert "8 samples are too few for 12 tokens" in explanation.warnings[0]
+    assert np.isfinite(explanation.scores).all()
 
 
 def test_one_token_is_the_whole_change(jobs: Jobs) -> None:

@@ -56,11 +56,11 @@ def of_scores(scores: list[float]) -> Explanation:
 
 
 def test_special_tokens_are_no_content_and_never_ranked() -> None:
-    told = explanation()
-    assert told.content.tolist() == [False, True, True, True, True, False]
-    assert told.ranked().tolist() == [2, 4, 1, 3]
-    assert told.ranked(2, by="signed").tolist() == [4, 1]
-    assert told.magnitude.tolist() == [9, 1, 3, 0.5, 2, 9]
+    record = explanation()
+    assert record.content.tolist() == [False, True, True, True, True, False]
+    assert record.ranked().tolist() == [2, 4, 1, 3]
+    assert record.ranked(2, by="signed").tolist() == [4, 1]
+    assert record.magnitude.tolist() == [9, 1, 3, 0.5, 2, 9]
 
 
 @given(st.lists(st.integers(-3, 3).map(float), max_size=30), st.integers(0, 8))
@@ -70,22 +70,22 @@ def test_ties_go_to_the_earlier_token(scores: list[float], n: int) -> None:
 
 
 def test_scores_that_are_not_finite_are_said_and_rank_last() -> None:
-    told = of_scores([1.0, float("nan"), 3.0, float("inf")])
-    assert told.ranked().tolist() == [2, 0, 1, 3]
-    assert told.warnings == ("2 of 4 scores are not finite numbers; they rank last.",)
-    assert replace(told).warnings == told.warnings  # not said twice
+    record = of_scores([1.0, float("nan"), 3.0, float("inf")])
+    assert record.ranked().tolist() == [2, 0, 1, 3]
+    assert record.warnings == ("2 of 4 scores are not finite numbers; they rank last.",)
+    assert replace(record).warnings == record.warnings  # not said twice
 
 
 def test_the_record_cannot_be_changed_and_leaves_the_callers_arrays_alone() -> None:
     offsets, scores = np.array([[0, 1]]), np.array([2.0])
-    told = replace(of_scores([1.0]), offsets=offsets, scores=scores)
+    record = replace(of_scores([1.0]), offsets=offsets, scores=scores)
     with pytest.raises(FrozenInstanceError):
-        told.seed = 4  # type: ignore[misc]
+        record.seed = 4  # type: ignore[misc]
     with pytest.raises(ValueError, match="read-only"):
-        told.scores[0] = 0
+        record.scores[0] = 0
     scores[0] = 7
     offsets[0] = 0
-    assert told.scores.tolist() == [2.0]
+    assert record.scores.tolist() == [2.0]
 
 
 def test_equal_by_content_and_after_pickling_for_worker_processes() -> None:
@@ -97,8 +97,8 @@ def test_equal_by_content_and_after_pickling_for_worker_processes() -> None:
 
 
 def test_to_dict_is_plain_json_without_nan() -> None:
-    told = of_scores([1.0, float("nan")])
-    record = json.loads(json.dumps(told.to_dict(), allow_nan=False))
+    item = of_scores([1.0, float("nan")])
+    record = json.loads(json.dumps(item.to_dict(), allow_nan=False))
     assert record["scores"] == [1.0, None]
     assert record["configuration"] == {"samples": 10, "widths": [1, 2]}
     assert record["offsets"] == [[0, 1], [1, 2]]
@@ -127,14 +127,14 @@ def test_what_does_not_fit_together_is_refused(changes: dict[str, Any], message:
     [("sum", -1.5), ("max", -3.0), ("mean", -0.5)],
 )
 def test_sub_words_merge_to_words_of_the_original_text(how: Any, score: float) -> None:
-    told = merge_words(explanation(), how)
-    assert told.tokens == ("[CLS]", "Unbelievable", "acting", "[SEP]")
-    assert told.scores.tolist() == [9.0, score, 2.0, -9.0]
-    assert told.special.tolist() == [True, False, False, True]
-    assert told.offsets.tolist() == [[0, 0], [0, 12], [13, 19], [0, 0]]
-    assert told.word_ids.tolist() == [-1, 0, 1, -1]
-    assert (told.unit, told.merged_by) == ("word", how)
-    assert merge_words(told, how) is told
+    merged = merge_words(explanation(), how)
+    assert merged.tokens == ("[CLS]", "Unbelievable", "acting", "[SEP]")
+    assert merged.scores.tolist() == [9.0, score, 2.0, -9.0]
+    assert merged.special.tolist() == [True, False, False, True]
+    assert merged.offsets.tolist() == [[0, 0], [0, 12], [13, 19], [0, 0]]
+    assert merged.word_ids.tolist() == [-1, 0, 1, -1]
+    assert (merged.unit, merged.merged_by) == ("word", how)
+    assert merge_words(merged, how) is merged
 
 
 def test_merging_is_not_done_twice_in_different_ways() -> None:
@@ -146,7 +146,7 @@ def test_merging_is_not_done_twice_in_different_ways() -> None:
 
 def test_word_ids_of_a_pair_count_in_each_segment() -> None:
     """The last word of the first text and the first of the second may share their number."""
-    told = explanation(
+    record = explanation(
         text="big",
         text_pair="bigger",
         tokens=("big", "big", "##ger"),
@@ -156,13 +156,13 @@ def test_word_ids_of_a_pair_count_in_each_segment() -> None:
         special=[False] * 3,
         scores=[1, 2, 3],
     )
-    assert merge_words(told).tokens == ("big", "bigger")
-    assert merge_words(told).scores.tolist() == [1, 5]
+    assert merge_words(record).tokens == ("big", "bigger")
+    assert merge_words(record).scores.tolist() == [1, 5]
 
 
 def test_tokens_without_a_word_stay_alone() -> None:
-    told = replace(of_scores([1, 2, 3]), word_ids=[-1, -1, 0])
-    assert merge_words(told).scores.tolist() == [1, 2, 3]
+    record = replace(of_scores([1, 2, 3]), word_ids=[-1, -1, 0])
+    assert merge_words(record).scores.tolist() == [1, 2, 3]
 
 
 def test_no_tokens_at_all() -> None:
@@ -174,12 +174,12 @@ def test_no_tokens_at_all() -> None:
 @given(st.lists(st.tuples(st.integers(0, 2), st.floats(-5, 5)), max_size=20))
 def test_a_sum_over_words_is_the_sum_over_tokens(pieces: list[tuple[int, float]]) -> None:
     words = np.cumsum([step for step, _ in pieces]).astype(np.int64) if pieces else []
-    told = replace(of_scores([score for _, score in pieces]), word_ids=words)
-    merged = merge_words(told)
-    assert merged.scores.sum() == pytest.approx(told.scores.sum(), abs=1e-9)
+    record = replace(of_scores([score for _, score in pieces]), word_ids=words)
+    merged = merge_words(record)
+    assert merged.scores.sum() == pytest.approx(record.scores.sum(), abs=1e-9)
     for word in set(merged.word_ids.tolist()):
         assert merged.scores[merged.word_ids == word].sum() == pytest.approx(
-            told.scores[told.word_ids == word].sum(), abs=1e-9
+            record.scores[record.word_ids == word].sum(), abs=1e-9
         )
 
 
@@ -194,7 +194,7 @@ def test_words_of_a_byte_level_tokeniser_are_the_original_words() -> None:
     tokenizer.train_from_iterator(["a film"], trainers.BpeTrainer(vocab_size=258, initial_alphabet=alphabet))
     encoded = tokenizer.encode(text)
     n = len(encoded.ids)
-    told = explanation(
+    record = explanation(
         text=text,
         tokens=tuple(encoded.tokens),
         offsets=encoded.offsets,
@@ -203,7 +203,7 @@ def test_words_of_a_byte_level_tokeniser_are_the_original_words() -> None:
         special=np.zeros(n),
         scores=np.ones(n),
     )
-    merged = merge_words(told)
+    merged = merge_words(record)
     shown = [word for word in merged.tokens if word.strip()]
     assert shown == ["a", "naïve", "🙂", "film", ",", "truly"]
     assert merged.scores.sum() == n

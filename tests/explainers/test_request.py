@@ -18,12 +18,12 @@ TEXTS = ["a good film", "a dull plot"]
 def test_a_frame_explains_its_texts_and_not_its_column_names(families: Families) -> None:
     model = families("bilstm")
     frame = pd.DataFrame({"text": TEXTS, "stars": [5, 1]}, index=["x", "y"])
-    told, plain = explain(model, frame, "leave-one-out"), explain(model, TEXTS, "leave-one-out")
-    assert told.example_ids == ("x", "y")
-    for one, other in zip(told, plain, strict=True):
+    explanations, plain = explain(model, frame, "leave-one-out"), explain(model, TEXTS, "leave-one-out")
+    assert explanations.example_ids == ("x", "y")
+    for one, other in zip(explanations, plain, strict=True):
         assert one.text == other.text
         np.testing.assert_array_equal(one.scores, other.scores)
-    assert explain(model, frame["text"], "leave-one-out") == told
+    assert explain(model, frame["text"], "leave-one-out") == explanations
 
 
 def test_pairs_as_tuples(families: Families) -> None:
@@ -53,8 +53,8 @@ def test_targets_by_name_by_number_and_for_all(families: Families) -> None:
         np.array([1, 1]),
         pd.Series([1, 1]),
     ):
-        told = explain(model, TEXTS, "random", targets=targets)
-        assert [item.target_label for item in told] == ["good", "good"]
+        explanations = explain(model, TEXTS, "random", targets=targets)
+        assert [item.target_label for item in explanations] == ["good", "good"]
     mixed = explain(model, TEXTS, "random", targets=["good", "bad"])
     assert [item.target for item in mixed] == [1, 0]
 

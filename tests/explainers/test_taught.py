@@ -26,9 +26,9 @@ def folder(tmp_path: Path) -> Path:
 def test_it_is_the_weighted_mean_of_shares(families: Families, folder: Path) -> None:
     model = families("bilstm", False)
     taught = make_explainer(f"taught(path={folder})")
-    told = explain(model, SINGLES, [taught, "gradient-x-input", "leave-one-out"])
+    explanations = explain(model, SINGLES, [taught, "gradient-x-input", "leave-one-out"])
     for example in SINGLES:
-        mixed, first, second = (item for item in told if item.example_id == example.id)
+        mixed, first, second = (item for item in explanations if item.example_id == example.id)
         wanted = 0.75 * _by_hand(first.scores) + 0.25 * _by_hand(second.scores)
         np.testing.assert_allclose(mixed.scores, wanted, atol=1e-6)
         assert mixed.scores.sum() == pytest.approx(1.0)
@@ -105,8 +105,8 @@ def test_all_weight_on_one_head_is_that_head(families: Families, tmp_path: Path)
     """Up to what goes to special tokens, which no student is shown."""
     model, head = families("bert", False), "attention(layer=1, head=2)"
     save_weights(tmp_path / "kept", {"attention(layer=0, head=3)": 0.0, head: 1.0}, {})
-    told = explain(model, SINGLES, [f"taught(path={tmp_path / 'kept'})", head])
+    explanations = explain(model, SINGLES, [f"taught(path={tmp_path / 'kept'})", head])
     for example in SINGLES:
-        taught, alone = (item for item in told if item.example_id == example.id)
+        taught, alone = (item for item in explanations if item.example_id == example.id)
         seen = np.where(alone.content, alone.scores, 0.0)
         np.testing.assert_allclose(taught.scores, seen / seen.sum(), atol=1e-9)

@@ -46,12 +46,12 @@ def test_scores_are_those_of_the_mean_over_windows(families: Families, space: st
     predictions = predict(model, rows_of(model, [window.example for window in windows]))
     outputs = predictions.probabilities if space == "probability" else predictions.logits
     target = int(outputs.mean(0).argmax())
-    told = explain_windows(model, [LONG, SINGLES[0]], METHODS, space=space)
-    assert [item.example_id for item in told] == ["long", "s0"] * 3
+    explanations = explain_windows(model, [LONG, SINGLES[0]], METHODS, space=space)
+    assert [item.example_id for item in explanations] == ["long", "s0"] * 3
     parts = explain(
         model, [w.example for w in windows], METHODS, space=space, targets=[target] * len(windows)
     )
-    for number, item in enumerate(told[::2]):
+    for number, item in enumerate(explanations[::2]):
         mine = parts[number * len(windows) : (number + 1) * len(windows)]
         assert item.target == target
         assert item.probabilities == pytest.approx(predictions.probabilities.mean(0))
@@ -66,9 +66,11 @@ def test_scores_are_those_of_the_mean_over_windows(families: Families, space: st
                 same = (part.offsets == (start - window.start, end - window.start)).all(1) & part.content
                 by_hand += part.scores[same].sum() / len(windows)
             assert item.scores[place] == pytest.approx(by_hand, abs=1e-6)
-    assert "".join(told[0].surface(place) for place in range(len(told[0]))) == LONG.text.replace(" ", "")
+    assert "".join(
+        explanations[0].surface(place) for place in range(len(explanations[0]))
+    ) == LONG.text.replace(" ", "")
     (plain,) = explain(model, SINGLES[:1], ["leave-one-out"], space=space)
-    np.testing.assert_allclose(told[3].scores, plain.scores, atol=1e-5)
+    np.testing.assert_allclose(explanations[3].scores, plain.scores, atol=1e-5)
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "bilstm"])
@@ -91,21 +93,21 @@ def test_the_second_text_of_a_pair_is_read_by_windows(
             more = document[window.start : window.start + len(piece) + 12]
             assert model.encode([Example("more", LONG_PAIR.text, text_pair=more)])[0].cut > 0
     assert (seen[[letter != " " for letter in document]] > 0).all()
-    told = explain_windows(model, [LONG_PAIR], ["leave-one-out"], overlap=overlap)[0]
+    explanation = explain_windows(model, [LONG_PAIR], ["leave-one-out"], overlap=overlap)[0]
     parts = explain(
-        model, [w.example for w in windows], ["leave-one-out"], targets=[told.target] * len(windows)
+        model, [w.example for w in windows], ["leave-one-out"], targets=[explanation.target] * len(windows)
     )
     total = sum(part.scores[part.content].sum() for part in parts) / len(windows)
-    assert told.scores.sum() == pytest.approx(total, rel=1e-4)
+    assert explanation.scores.sum() == pytest.approx(total, rel=1e-4)
     first = [part.scores[part.content & (part.segments == 0)] for part in parts]
-    np.testing.assert_allclose(told.scores[told.segments == 0], np.mean(first, 0), atol=1e-6)
+    np.testing.assert_allclose(explanation.scores[explanation.segments == 0], np.mean(first, 0), atol=1e-6)
     for segment, text in enumerate((LONG_PAIR.text, document)):
-        here = np.flatnonzero(told.segments == segment)
+        here = np.flatnonzero(explanation.segments == segment)
         if family != "roberta":  # whose tokens hold the space before them, which a window's first word lacks
-            assert "".join(told.surface(place) for place in here) == text.replace(" ", "")
-        assert (np.diff(told.word_ids[here]) >= 0).all()
-    assert told.unseen == 0
-    assert (told.text, told.text_pair) == (LONG_PAIR.text, document)
+            assert "".join(explanation.surface(place) for place in here) == text.replace(" ", "")
+        assert (np.diff(explanation.word_ids[here]) >= 0).all()
+    assert explanation.unseen == 0
+    assert (explanation.text, explanation.text_pair) == (LONG_PAIR.text, document)
 
 
 def test_a_word_longer_than_the_window_is_read_in_parts(families: Families) -> None:

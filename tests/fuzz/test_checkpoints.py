@@ -33,10 +33,10 @@ def folders(checkpoint: Callable[..., Path], tmp_path_factory: pytest.TempPathFa
 def use(model: Model | None) -> None:
     if model is None:
         return
-    told = answered(lambda: explain(model, SINGLES[:1], ["random"]))
-    if told is not None:
-        assert np.isfinite(told[0].probabilities).all()
-        assert abs(sum(told[0].probabilities) - 1) < 1e-4
+    explanations = answered(lambda: explain(model, SINGLES[:1], ["random"]))
+    if explanations is not None:
+        assert np.isfinite(explanations[0].probabilities).all()
+        assert abs(sum(explanations[0].probabilities) - 1) < 1e-4
 
 
 FILES = [("own", "config.json"), ("bert", "config.json"), ("saved", "rashomon.json")]

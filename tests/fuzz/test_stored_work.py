@@ -46,30 +46,30 @@ collections = st.lists(tokens_and_scores(), min_size=1, max_size=3).map(
 )
 
 
-def use(told: Explanations) -> None:
+def use(explanations: Explanations) -> None:
     """Everything that is done with explanations that were read."""
-    assert repr(told)
-    told.to_pandas()
-    told.words()
-    json.dumps([item.to_dict() for item in told])
-    told._repr_html_()
-    answered(told.aligned)
+    assert repr(explanations)
+    explanations.to_pandas()
+    explanations.words()
+    json.dumps([item.to_dict() for item in explanations])
+    explanations._repr_html_()
+    answered(explanations.aligned)
 
 
 @fuzz(60)
 @given(collections)
-def test_explanations_are_read_as_they_were_written(told: Explanations) -> None:
+def test_explanations_are_read_as_they_were_written(explanations: Explanations) -> None:
     with empty_folder() as folder:
-        told.save(folder / "told.parquet")
-        assert Explanations.load(folder / "told.parquet") == told
+        explanations.save(folder / "explanations.parquet")
+        assert Explanations.load(folder / "explanations.parquet") == explanations
 
 
 @fuzz(150)
 @given(collections, st.data())
-def test_damaged_explanations(told: Explanations, data: st.DataObject) -> None:
+def test_damaged_explanations(explanations: Explanations, data: st.DataObject) -> None:
     with empty_folder() as folder:
-        path = folder / "told.parquet"
-        told.save(path)
+        path = folder / "explanations.parquet"
+        explanations.save(path)
         path.write_bytes(data.draw(hit(path.read_bytes())))
         read = answered(lambda: Explanations.load(path))
         if read is not None:
@@ -78,11 +78,11 @@ def test_damaged_explanations(told: Explanations, data: st.DataObject) -> None:
 
 @fuzz(200)
 @given(collections, st.data())
-def test_explanations_with_other_values(told: Explanations, data: st.DataObject) -> None:
+def test_explanations_with_other_values(explanations: Explanations, data: st.DataObject) -> None:
     """The right columns, as another program might fill them."""
     with empty_folder() as folder:
-        path = folder / "told.parquet"
-        told.save(path)
+        path = folder / "explanations.parquet"
+        explanations.save(path)
         rows = pq.read_table(path).to_pylist()
         for name in data.draw(st.lists(st.sampled_from(_SCHEMA.names), min_size=1, max_size=3)):
             rows[0][name] = data.draw(odd_value(rows[0][name]))
@@ -128,12 +128,12 @@ def test_scores_of_others(
     inputs = data.draw(json_values) if odd == "inputs" else inputs
     scores = data.draw(changed(scores)) if odd == "scores" else scores
     method: Any = data.draw(scalars) if odd == "method" else "mine"
-    told = answered(lambda: from_scores(inputs, scores, method, **known))
-    if told is not None:
-        use(told)
+    explanations = answered(lambda: from_scores(inputs, scores, method, **known))
+    if explanations is not None:
+        use(explanations)
         with empty_folder() as folder:
-            told.save(folder / "told.parquet")
-            assert Explanations.load(folder / "told.parquet") == told
+            explanations.save(folder / "explanations.parquet")
+            assert Explanations.load(folder / "explanations.parquet") == explanations
 
 
 @fuzz(100)
@@ -145,9 +145,9 @@ def test_scores_of_others(
 )
 def test_tensors_of_others(shape: list[int], tokens: Any, aggregation: Any, several: bool) -> None:
     tensor = torch.ones(shape, requires_grad=True)
-    told = answered(lambda: from_captum([tensor] if several else tensor, tokens, "mine", aggregation))
-    if told is not None:
-        use(told)
+    explanations = answered(lambda: from_captum([tensor] if several else tensor, tokens, "mine", aggregation))
+    if explanations is not None:
+        use(explanations)
 
 
 ERASER = {
@@ -172,9 +172,11 @@ def test_files_of_rationales(row: Any, kind: Any, labelled: bool, data: st.DataO
         path = folder / "rationales.jsonl"
         raw = json.dumps(row).encode()
         path.write_bytes(data.draw(st.just(raw) | hit(raw)))
-        told = answered(lambda: from_eraser(path, {"d": ["a", "film"], "None": []}, "mine", kind, **known))
-        if told is not None:
-            use(told)
+        explanations = answered(
+            lambda: from_eraser(path, {"d": ["a", "film"], "None": []}, "mine", kind, **known)
+        )
+        if explanations is not None:
+            use(explanations)
 
 
 arrays = st.lists(st.integers(0, 3), max_size=3).flatmap(

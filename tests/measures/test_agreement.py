@@ -209,8 +209,8 @@ def test_kappa_is_the_overlap_beyond_chance() -> None:
     lengths = [6, 9, 20, 50]
     a, b = (Ragged.from_list([rng.random(n) for n in lengths]) for _ in range(2))
     marks = [
-        [np.isin(np.arange(n), np.argsort(-told.row(i))[:5]) for i, n in enumerate(lengths)]
-        for told in (a, b)
+        [np.isin(np.arange(n), np.argsort(-scores.row(i))[:5]) for i, n in enumerate(lengths)]
+        for scores in (a, b)
     ]
     expected = [cohen_kappa_score(one, other) for one, other in zip(*marks, strict=True)]
     np.testing.assert_allclose(agreement.kappa_top(a, b, 5), expected, atol=1e-12)

@@ -99,7 +99,7 @@ def test_adapters_are_explained_as_if_they_were_merged(name: str, dtype: torch.d
     before = {key: value.clone() for key, value in adapted.state_dict().items()}
     model = wrap(adapted, tokenizer)  # type: ignore[arg-type]
     assert set(refused(model)) == set(REFUSED.get(name, ()))
-    told = explain(model, SINGLES[:3], METHODS)
+    explanations = explain(model, SINGLES[:3], METHODS)
     assert adapted.training
     assert network.training
     assert all(torch.equal(value, before[key]) for key, value in adapted.state_dict().items())
@@ -109,10 +109,11 @@ def test_adapters_are_explained_as_if_they_were_merged(name: str, dtype: torch.d
     plain, _ = parts(name)
     expected = explain(wrap(network, tokenizer), SINGLES[:3], METHODS)
     without = explain(wrap(plain, tokenizer), SINGLES[:3], METHODS)
-    for one, other in zip(told, expected, strict=True):
+    for one, other in zip(explanations, expected, strict=True):
         np.testing.assert_allclose(one.scores, other.scores, rtol=1e-3, atol=1e-5)
     assert (
-        max(np.abs(one.scores - other.scores).max() for one, other in zip(told, without, strict=True)) > 0.01
+        max(np.abs(one.scores - other.scores).max() for one, other in zip(explanations, without, strict=True))
+        > 0.01
     )
 
 

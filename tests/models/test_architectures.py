@@ -70,7 +70,7 @@ def model_of(name: str, pad: str | None = "[PAD]", side: str = "right") -> Huggi
 
 
 @cache
-def told(
+def explanations_of(
     name: str, which: tuple[int, ...] = tuple(range(len(EXAMPLES)))
 ) -> dict[tuple[str, str], Explanation]:
     model = model_of(name)
@@ -115,9 +115,9 @@ def test_answers_are_the_network_s_own(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_method_answers_and_alone_as_in_a_batch(name: str) -> None:
-    together = told(name)
+    together = explanations_of(name)
     for number in (2, 7):
-        for (method, example), alone in told(name, (number,)).items():
+        for (method, example), alone in explanations_of(name, (number,)).items():
             same = together[method, example]
             assert np.isfinite(same.scores).all()
             assert close(same.scores, alone.scores), method
@@ -128,7 +128,9 @@ def test_every_method_answers_and_alone_as_in_a_batch(name: str) -> None:
 def test_what_should_add_up_does_or_says_so(name: str) -> None:
     if "deeplift" in REFUSED.get(name, ()):
         pytest.skip("refused")
-    items = [item for (method, _), item in told(name).items() if method in ("deeplift", "deep-shap")]
+    items = [
+        item for (method, _), item in explanations_of(name).items() if method in ("deeplift", "deep-shap")
+    ]
     assert items
     for item in items:
         assert item.gap is not None

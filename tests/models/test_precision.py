@@ -48,9 +48,9 @@ def test_half_precision_is_explained_in_float32(name: str, dtype: torch.dtype, t
     before = {key: value.clone() for key, value in network.state_dict().items()}
     model = wrap(network, tokenizer)
     assert set(refused(model)) == set(REFUSED.get(name, ()))
-    told = explain(model, SINGLES[:3], METHODS)
+    explanations = explain(model, SINGLES[:3], METHODS)
     expected = explain(wrap(rounded, tokenizer), SINGLES[:3], METHODS)
-    for one, other in zip(told, expected, strict=True):
+    for one, other in zip(explanations, expected, strict=True):
         assert np.isfinite(one.scores).all()
         np.testing.assert_allclose(one.scores, other.scores, rtol=1e-5, atol=1e-6)
     assert network.training == model.training == training
@@ -60,7 +60,7 @@ def test_half_precision_is_explained_in_float32(name: str, dtype: torch.dtype, t
     # What is explained is the network's own answer, up to its rounding.
     with torch.no_grad():
         own = network.eval()(**tokenizer(SINGLES[0].text, return_tensors="pt")).logits.float().softmax(-1)[0]
-    np.testing.assert_allclose(told[0].probabilities, own.numpy(), atol=0.01)
+    np.testing.assert_allclose(explanations[0].probabilities, own.numpy(), atol=0.01)
 
 
 def quantised(network: nn.Module, inplace: bool = False) -> Any:
@@ -104,12 +104,12 @@ def test_what_does_not_differentiate_is_explained_without_gradients(name: str) -
     assert {reasons[method] for method in NEED_GRADIENTS} == {"the model's output cannot be differentiated"}
     with pytest.raises(UserError, match="deeplift cannot explain this model: the model's output cannot be"):
         explain(model, SINGLES[:2], ["deeplift"])
-    told = explain(model, SINGLES[:3], ["attention", "leave-one-out", "lime"])
+    explanations = explain(model, SINGLES[:3], ["attention", "leave-one-out", "lime"])
     exact = explain(plain, SINGLES[:3], ["attention", "leave-one-out", "lime"])
-    assert all(np.isfinite(item.scores).all() for item in told)
+    assert all(np.isfinite(item.scores).all() for item in explanations)
     # Attention is read where the prediction is made, as of the network before.
     assert model.traits.pooling == plain.traits.pooling
-    for one, other in zip(told[:3], exact[:3], strict=True):
+    for one, other in zip(explanations[:3], exact[:3], strict=True):
         np.testing.assert_allclose(one.scores, other.scores, atol=0.05)
     assert plain.traits.company == 0
     assert check_model(model).caution == model.traits.company_words
@@ -157,8 +157,8 @@ def test_quantised_weights_that_differentiate_are_explained_by_all(name: str) ->
     in_eight_bits(rounded, as_numbers)
     model = wrap(network, tokenizer)
     assert set(refused(model)) == set(REFUSED.get(name, ()))
-    told, expected = (explain(m, SINGLES[:3], METHODS) for m in (model, wrap(rounded, tokenizer)))
-    for one, other in zip(told, expected, strict=True):
+    explanations, expected = (explain(m, SINGLES[:3], METHODS) for m in (model, wrap(rounded, tokenizer)))
+    for one, other in zip(explanations, expected, strict=True):
         np.testing.assert_allclose(one.scores, other.scores, rtol=1e-4, atol=1e-6)
 
 

@@ -51,7 +51,7 @@ def test_lines_say_what_torch_says_and_score_its_gradients(both_ways: tuple[nn.L
     inputs, others = torch.arange(ROWS), torch.tensor([5, 6, 5, 6, 6])
     alpha = torch.tensor([0.0, 0.3, 1.0, 0.7, 0.5], dtype=ends.dtype)
     share = alpha[:, None].repeat(1, TOKENS).requires_grad_(True)
-    told = along(
+    hidden = along(
         share, Lines(entering(ahead, back, ends), inputs, others, share), recurring(ahead, back), LENGTHS
     )
 
@@ -61,8 +61,8 @@ def test_lines_say_what_torch_says_and_score_its_gradients(both_ways: tuple[nn.L
     pull = drawn(ahead, ROWS, TOKENS, 2 * SIZE)
     ours, theirs = [], []
     for row, n in enumerate(LENGTHS.tolist()):
-        torch.testing.assert_close(told[row, :n], expected[row], atol=tolerance(ahead), rtol=0)
-        ours.append((told[row, :n].square() * pull[row, :n]).sum())
+        torch.testing.assert_close(hidden[row, :n], expected[row], atol=tolerance(ahead), rtol=0)
+        ours.append((hidden[row, :n].square() * pull[row, :n]).sum())
         theirs.append((expected[row].square() * pull[row, :n]).sum())
     (scores,) = torch.autograd.grad(sum(ours, torch.zeros(())), share)
     (gradient,) = torch.autograd.grad(sum(theirs, torch.zeros(())), at)
@@ -87,9 +87,9 @@ def test_a_table_says_what_torch_says(both_ways: tuple[nn.LSTM, nn.LSTM]) -> Non
     words = drawn(ahead, 9, WIDE)
     index = torch.from_numpy(np.random.default_rng(0).integers(0, 9, (ROWS, TOKENS)))
     with torch.inference_mode():
-        told = from_table(Tabled(entering(ahead, back, words), index), recurring(ahead, back), LENGTHS)
+        hidden = from_table(Tabled(entering(ahead, back, words), index), recurring(ahead, back), LENGTHS)
     for row, expected in enumerate(by_torch(ahead, back, words[index])):
-        torch.testing.assert_close(told[row, : len(expected)], expected, atol=tolerance(ahead), rtol=0)
+        torch.testing.assert_close(hidden[row, : len(expected)], expected, atol=tolerance(ahead), rtol=0)
 
 
 def test_runs_that_are_not_gone_back_through_keep_their_states(both_ways: tuple[nn.LSTM, nn.LSTM]) -> None:
@@ -117,9 +117,9 @@ def test_states_are_given_back_when_their_outputs_are_gone(both_ways: tuple[nn.L
     gc.disable()
     try:
         recurrence._SPARE.buffer = None
-        told = along(share, Lines(values, numbers, numbers + 1, share), recurring(ahead, back), LENGTHS[:1])
+        hidden = along(share, Lines(values, numbers, numbers + 1, share), recurring(ahead, back), LENGTHS[:1])
         assert recurrence._SPARE.buffer is None
-        del told
+        del hidden
         assert recurrence._SPARE.buffer is not None
     finally:
         gc.enable()
@@ -130,8 +130,8 @@ def test_states_are_given_back_when_their_outputs_are_gone(both_ways: tuple[nn.L
 def test_slopes_between_two_points(at: float, apart: float) -> None:
     one, other = np.tanh(at + apart), np.tanh(at)
     expected = (one - other) / apart if apart else 1 - other**2
-    told = recurrent_loops._slopes(np.float64(apart), one, other, np.float64(recurrent_loops.NEAR))
-    assert told == pytest.approx(expected, rel=1e-6 if 0 < apart < 1e-3 else 2e-8)
+    slope = recurrent_loops._slopes(np.float64(apart), one, other, np.float64(recurrent_loops.NEAR))
+    assert slope == pytest.approx(expected, rel=1e-6 if 0 < apart < 1e-3 else 2e-8)
 
 
 def test_only_what_is_explained_on_a_processor_suits() -> None:
@@ -164,12 +164,12 @@ def test_an_encoder_with_a_way_of_its_own_is_not_led_around_it() -> None:
 @pytest.mark.parametrize(("kind", "error"), [(np.float32, 5e-7), (np.float64, 1e-15)])
 def test_a_sigmoid_and_a_tanh_are_what_numpy_says(kind: type, error: float) -> None:
     x = np.concatenate([np.linspace(-30, 30, 100_001), np.linspace(-0.01, 0.01, 1001)]).astype(kind)
-    exact, told = np.tanh(x.astype(np.float64)), np.empty_like(x)
+    exact, squashed = np.tanh(x.astype(np.float64)), np.empty_like(x)
     half, one, none = kind(0.5), kind(1), kind(0)
-    recurrent_loops._squash(x, one, told, one, none)
-    assert np.abs(told - exact).max() < error
-    recurrent_loops._squash(x, one, told, half, half)
-    assert np.abs(told - (1 + exact) / 2).max() < error
+    recurrent_loops._squash(x, one, squashed, one, none)
+    assert np.abs(squashed - exact).max() < error
+    recurrent_loops._squash(x, one, squashed, half, half)
+    assert np.abs(squashed - (1 + exact) / 2).max() < error
 
 
 def test_what_is_undefined_stays_undefined() -> None:
@@ -179,8 +179,8 @@ def test_what_is_undefined_stays_undefined() -> None:
     words = torch.randn(4, 3)
     words[1] = torch.nan
     table = Tabled(entering(ahead, back, words), torch.tensor([[0, 1, 2]]))
-    told = from_table(table, recurring(ahead, back), torch.tensor([3]))
-    undefined = told[0].isnan()
+    hidden = from_table(table, recurring(ahead, back), torch.tensor([3]))
+    undefined = hidden[0].isnan()
     assert undefined[1:, :2].all()  # forwards from the second word on
     assert undefined[:2, 2:].all()  # backwards up to it
     assert not undefined[0, :2].any()
@@ -194,7 +194,7 @@ def test_threads_share_rows_out_without_changing_them() -> None:
     values, weights = entering(ahead, back, torch.randn(rows + 1, 6, 3)), recurring(ahead, back)
     numbers, lengths = torch.arange(rows), torch.randint(1, 7, (rows,))
 
-    def told(threads: int) -> tuple[Tensor, Tensor]:
+    def hidden_and_gradient(threads: int) -> tuple[Tensor, Tensor]:
         before = torch.get_num_threads()
         torch.set_num_threads(threads)
         try:
@@ -204,5 +204,5 @@ def test_threads_share_rows_out_without_changing_them() -> None:
         finally:
             torch.set_num_threads(before)
 
-    for one, other in zip(told(1), told(3), strict=True):
+    for one, other in zip(hidden_and_gradient(1), hidden_and_gradient(3), strict=True):
         torch.testing.assert_close(one, other, atol=1e-6, rtol=0)

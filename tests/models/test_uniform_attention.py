@@ -97,8 +97,8 @@ def test_the_attention_function_is_the_mean_of_visible_values() -> None:
     torch.testing.assert_close(mixed[0, 0, 0], value[0, 0].mean(0))
     torch.testing.assert_close(mixed[1, 2, 3], value[1, 1, :3].mean(0))
     assert weights[1, 0, 0].tolist() == pytest.approx([1 / 3] * 3 + [0, 0])
-    dropped, told = uniform_attention(module.train(), query, value, value, mask, dropout=0.5)
-    torch.testing.assert_close(told, weights)  # what is told is before dropout
+    dropped, reported = uniform_attention(module.train(), query, value, value, mask, dropout=0.5)
+    torch.testing.assert_close(reported, weights)  # what is told is before dropout
     assert not torch.allclose(dropped, mixed)
 
 

@@ -50,9 +50,9 @@ def test_scores_are_those_of_the_loaded_checkpoint(folder: Path, state: str) -> 
     network.train(state == "training")
     network.requires_grad_(state != "frozen")
     weights = {name: value.clone() for name, value in network.state_dict().items()}
-    told = explain(wrap(network, tokenizer), SINGLES[:3], METHODS)
+    explanations = explain(wrap(network, tokenizer), SINGLES[:3], METHODS)
     expected = explain(load_model(folder), SINGLES[:3], METHODS)
-    for one, other in zip(told, expected, strict=True):
+    for one, other in zip(explanations, expected, strict=True):
         np.testing.assert_allclose(one.scores, other.scores, rtol=1e-5, atol=1e-7)
     assert network.training == (state == "training")
     assert all(parameter.requires_grad == (state != "frozen") for parameter in network.parameters())

@@ -146,8 +146,8 @@ def test_the_range_of_two_seeds_and_one_value_alone_are_no_interval(kind: str) -
     row = {"mean": 0.5, "low": 0.4, "high": 0.6, "std": 0.1, "n": 200, "interval": "95 %"}
     sure = _measured("f1", {}, row, source)
     assert (sure.low, sure.high) == (0.4, 0.6)
-    told = _measured("f1", {}, row | {"interval": kind}, source)
-    assert np.isnan([told.low, told.high]).all()
+    unsure = _measured("f1", {}, row | {"interval": kind}, source)
+    assert np.isnan([unsure.low, unsure.high]).all()
 
 
 def test_a_column_with_an_interval_of_its_own_is_judged_by_that() -> None:

@@ -20,8 +20,8 @@ FAR = {"training": {"epochs": 12}, "warm": True}
 
 def kept(changes: Mapping[str, Any], seeds: int = 3, texts: int = 50, day: int = 1) -> Kept:
     settings = {"subject": {"dataset": {"name": "sst"}, "model": {"name": "bilstm"}}}
-    told = {"paper": "not_not", "study": RUN.study, "asked": RUN.settings, "changes": changes}
-    specification = {**told, "settings": settings, "vectors": None}
+    facts = {"paper": "not_not", "study": RUN.study, "asked": RUN.settings, "changes": changes}
+    specification = {**facts, "settings": settings, "vectors": None}
     return Kept(Path("there"), datetime(2026, 1, day), specification, 1.0, False, 1, seeds, texts)
 
 

@@ -213,8 +213,8 @@ def test_a_configuration_with_a_width_takes_no_vectors_unless_they_are_asked_for
 
 def kept(study: str, dataset: str, encoder: str, seconds: float, **more: Any) -> Kept:
     about = {"subject": {"dataset": {"name": dataset}, "model": {"name": encoder}}}
-    told = {"models": 1, "seeds": 1, "texts": None, "resumed": False} | more
-    return Kept(Path(), pd.Timestamp(0), {"study": study, "settings": about}, seconds, **told)
+    fields = {"models": 1, "seeds": 1, "texts": None, "resumed": False} | more
+    return Kept(Path(), pd.Timestamp(0), {"study": study, "settings": about}, seconds, **fields)
 
 
 def test_times_are_those_of_the_nearest_point_that_was_measured(tmp_path: Path) -> None:
@@ -311,9 +311,9 @@ def test_a_budget_that_runs_out_leaves_a_little_of_every_point(
         ("imdb", 4),
         ("sst", 3),
     ]
-    (told,) = [sentence for sentence in page.not_run if "used up" in sentence]
+    (notice,) = [sentence for sentence in page.not_run if "used up" in sentence]
     assert (
-        told
+        notice
         == "necessity on sst, bilstm has less than was planned: the budget was used up by what came before."
     )
     figures = next(finding for finding in page.findings if finding.title == "Table 2").tables["figures"]

@@ -88,10 +88,10 @@ def test_a_model_an_objective_and_an_explainer(installed: Path, store: Path, tra
     )
     text = "a wonderful film"
     methods = ("--methods", "word-length(power=2),leave-one-out")
-    told, said = rashomon(installed, store, "explain", text, *OWN_MODEL, *OWN_OBJECTIVE, *methods)
+    records, said = rashomon(installed, store, "explain", text, *OWN_MODEL, *OWN_OBJECTIVE, *methods)
     assert "training" not in said
-    assert told[0]["method"].startswith("word-length")
-    assert told[0]["scores"] == [1.0, 81.0, 16.0]
+    assert records[0]["method"].startswith("word-length")
+    assert records[0]["scores"] == [1.0, 81.0, 16.0]
 
 
 def test_a_measure_of_another_package(installed: Path, store: Path, trained: Path) -> None:

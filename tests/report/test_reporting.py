@@ -63,8 +63,8 @@ def test_one_page_or_a_folder(report: Report, tmp_path: Path) -> None:
     assert list(table.columns) == [
         *("measure", "first", "second", "mean", "low", "high", "interval", "n", "undefined", "std")
     ]
-    told = ra.Explanations.load(tmp_path / "folder" / "explanations.parquet")
-    assert told.methods == METHODS
+    explanations = ra.Explanations.load(tmp_path / "folder" / "explanations.parquet")
+    assert explanations.methods == METHODS
 
 
 def _refuse(constant: str) -> None:
@@ -93,8 +93,8 @@ def test_texts_and_pairs_of_a_transformer(tmp_path: Path) -> None:
     ).audit
     assert audit.explanations.example_ids == ("0", "1")
     pairs = [Example("p", "people walk", 2, "people sleep"), Example("q", "a film", 0, "one two")]
-    told = ra.audit(model, pairs, methods=METHODS, store=tmp_path / "store").audit
-    assert told.gold_labels == {"p": model.labels[2], "q": model.labels[0]}
+    audit_of_pairs = ra.audit(model, pairs, methods=METHODS, store=tmp_path / "store").audit
+    assert audit_of_pairs.gold_labels == {"p": model.labels[2], "q": model.labels[0]}
 
 
 def test_mistakes(model: Model, report: Report, tmp_path: Path) -> None:

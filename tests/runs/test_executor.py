@@ -101,10 +101,10 @@ def test_results_in_order_and_progress_as_it_comes() -> None:
 
 def test_workers_are_processes_with_one_thread_each() -> None:
     before = os.environ.get("TOKENIZERS_PARALLELISM")
-    told = run_tasks([threads] * 8, workers=2)
-    assert {(count, tokenizers) for count, tokenizers, _ in told} == {(1, "false")}
+    answers = run_tasks([threads] * 8, workers=2)
+    assert {(count, tokenizers) for count, tokenizers, _ in answers} == {(1, "false")}
     assert os.environ.get("TOKENIZERS_PARALLELISM") == before
-    processes = {process for *_, process in told}
+    processes = {process for *_, process in answers}
     assert os.getpid() in processes  # which works too
     assert len(processes) == 2
     assert {process for *_, process in run_tasks([threads] * 2, workers=1)} == {os.getpid()}
@@ -140,8 +140,8 @@ def test_arrays_may_be_written_to() -> None:
 
 def test_whoever_is_free_takes_the_next_task() -> None:
     """This process sleeps through its first task, and the other one does all the rest meanwhile."""
-    told = run_tasks([threads, partial(time.sleep, 3.0), *[threads] * 6], workers=2)
-    assert os.getpid() not in {process for *_, process in told[:1] + told[2:]}
+    answers = run_tasks([threads, partial(time.sleep, 3.0), *[threads] * 6], workers=2)
+    assert os.getpid() not in {process for *_, process in answers[:1] + answers[2:]}
 
 
 @pytest.mark.parametrize(
@@ -244,8 +244,8 @@ def test_workers_that_were_started_early_have_loaded_and_serve_the_next_tasks(
 ) -> None:
     executor.end_workers()
     start_workers(2, [module])
-    told = run_tasks([partial(knows, module)] * 6, workers=2)
-    assert {known for process, known in told if process != os.getpid()} == {there}
+    answers = run_tasks([partial(knows, module)] * 6, workers=2)
+    assert {known for process, known in answers if process != os.getpid()} == {there}
     assert "Traceback" not in capfd.readouterr().err  # what cannot be loaded is the business of the tasks
     executor.end_workers()
 

@@ -130,10 +130,10 @@ def test_the_matrix(
         made.append(folder)
         fill(kind, folder)
 
-    with pytest.warns(Caution, match=f"{kind}/{final.name} was damaged") as told:
+    with pytest.warns(Caution, match=f"{kind}/{final.name} was damaged") as caught:
         assert store.run({"of": kind}, kind, make) == final
-    assert name in str(told[0].message) or damage is swap
-    assert len(made) == len(told) == 1
+    assert name in str(caught[0].message) or damage is swap
+    assert len(made) == len(caught) == 1
     assert contents(final) == expected
     assert store.finished({"of": kind}, kind)
     assert [path.name.split("-")[-2] for path in (tmp_path / ".damaged").iterdir()] == [final.name]
@@ -295,8 +295,8 @@ def test_a_real_model_and_its_explanations(context: Context, damage: Callable[[P
 
     def results() -> tuple[object, ...]:
         trained = context.models(subject)[0]
-        told = context.explanations(trained.model, examples, ["attention", "leave-one-out"])
-        return trained.model.fingerprint(), trained.history, trained.scores, told
+        explanations = context.explanations(trained.model, examples, ["attention", "leave-one-out"])
+        return trained.model.fingerprint(), trained.history, trained.scores, explanations
 
     expected = results()
     with warnings.catch_warnings():
@@ -310,8 +310,8 @@ def test_a_real_model_and_its_explanations(context: Context, damage: Callable[[P
             assert results() == expected
 
 
-@pytest.mark.parametrize(("count", "told"), [(3, ""), (4, " and 1 more"), (6, " and 3 more")])
-def test_of_much_damage_three_files_are_named(tmp_path: Path, count: int, told: str) -> None:
+@pytest.mark.parametrize(("count", "more"), [(3, ""), (4, " and 1 more"), (6, " and 3 more")])
+def test_of_much_damage_three_files_are_named(tmp_path: Path, count: int, more: str) -> None:
     store = Store(tmp_path)
     run = store.run({}, "models", lambda folder: fill("models", folder))
     names = sorted(RUNS["models"])[:count]
@@ -321,7 +321,7 @@ def test_of_much_damage_three_files_are_named(tmp_path: Path, count: int, told: 
         assert not store.finished({}, "models")
     sentence = str(heard[0].message)
     assert [name for name in names if f"{name} has" in sentence] == names[:3]
-    assert f"bytes{told}) and is made again" in sentence
+    assert f"bytes{more}) and is made again" in sentence
 
 
 def test_what_is_being_made_is_no_leftover(tmp_path: Path) -> None:

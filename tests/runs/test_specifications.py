@@ -171,13 +171,13 @@ def test_key_is_the_same_in_another_process() -> None:
     script = (
         "from rashomon.runs.specifications import key; print(key({'b': {'x': 0.1}, 'a': ['é', 2, None]}))"
     )
-    told = {
+    printed = {
         subprocess.run(
             [sys.executable, "-c", script], env={"PYTHONHASHSEED": seed}, capture_output=True, check=True
         ).stdout
         for seed in ("1", "2")
     }
-    assert told == {f"{key({'a': ('é', 2, None), 'b': {'x': 0.1}})}\n".encode()}
+    assert printed == {f"{key({'a': ('é', 2, None), 'b': {'x': 0.1}})}\n".encode()}
 
 
 @dataclass(frozen=True)

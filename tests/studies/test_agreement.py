@@ -34,8 +34,8 @@ from tests.studies.planted import planted, subject_in
 METHODS = ("attention", "leave-one-out", "gradient-x-input")
 
 
-def _content(told: Explanations, method: str, example: str) -> np.ndarray:
-    (item,) = told.where(method=method, example_id=example)
+def _content(explanations: Explanations, method: str, example: str) -> np.ndarray:
+    (item,) = explanations.where(method=method, example_id=example)
     return item.scores[~item.special]
 
 
@@ -104,11 +104,13 @@ def test_special_tokens_cannot_fake_agreement(context: Context, checkpoint: Call
     folder = checkpoint("bert")
     subject = Subject(context.adopt(dataset()), checkpoint=str(folder))
     finding = Agreement(subject, ("attention", "gradient-x-input"), 10, measures=("kendall",)).run(context)
-    told = explain(load_model(folder), SINGLES, ["attention", "gradient-x-input"])
-    assert any(item.special.any() for item in told)
+    explanations = explain(load_model(folder), SINGLES, ["attention", "gradient-x-input"])
+    assert any(item.special.any() for item in explanations)
     instances = finding.tables["instances"].query("second != 'random'")
     for row in instances.to_dict("records"):
-        scores = [np.abs(_content(told, m, row["example"])) for m in ("attention", "gradient-x-input")]
+        scores = [
+            np.abs(_content(explanations, m, row["example"])) for m in ("attention", "gradient-x-input")
+        ]
         assert row["tokens"] == len(scores[0])
         expected = stats.kendalltau(*scores)[0] if len(scores[0]) > 1 else math.nan
         assert row["value"] == pytest.approx(expected, abs=1e-6, nan_ok=True)
@@ -158,8 +160,10 @@ def test_what_is_no_distribution_has_no_entropy(context: Context, checkpoint: Ca
 def test_stored_explanations_give_the_same_table(context: Context, tmp_path: Path) -> None:
     ask = Ask(subject_in(context), METHODS, 6)
     (heard,) = hear(context, ask)
-    heard.explanations.save(tmp_path / "told.parquet")
-    stored = Agreement.of(replace(ask, stored=str(tmp_path / "told.parquet"))).run(Context(context.store))
+    heard.explanations.save(tmp_path / "explanations.parquet")
+    stored = Agreement.of(replace(ask, stored=str(tmp_path / "explanations.parquet"))).run(
+        Context(context.store)
+    )
     fresh = Agreement.of(ask).run(context).tables["summary"]
     fresh = fresh.query("second != 'random'")
     assert stored.tables["summary"].equals(fresh.reset_index(drop=True))
@@ -311,11 +315,11 @@ def test_a_family_that_estimates_one_quantity_is_one_voice() -> None:
         ("integrated-gradients", "lime"): 0.3,
     }
     taus = _taus(pairs, 3)
-    told = {m: with_others(m, taus) for m in ("attention", "integrated-gradients", "kernel-shap")}
+    by_method = {m: with_others(m, taus) for m in ("attention", "integrated-gradients", "kernel-shap")}
     # .3 of the gradients' family, .7 of the linear models', and two questions that only look alike
-    assert told["attention"]["mean"] == pytest.approx((0.3 + 0.7 + 0.1 + 0.3) / 4)  # type: ignore[index]
+    assert by_method["attention"]["mean"] == pytest.approx((0.3 + 0.7 + 0.1 + 0.3) / 4)  # type: ignore[index]
     # its own family is no witness for it
-    assert told["integrated-gradients"]["mean"] == pytest.approx((0.2 + 0.3) / 2)  # type: ignore[index]
+    assert by_method["integrated-gradients"]["mean"] == pytest.approx((0.2 + 0.3) / 2)  # type: ignore[index]
     alone = with_others("lime", _taus({("lime", "kernel-shap"): 0.9}))
     assert alone is None
 

@@ -61,9 +61,9 @@ def test_recovery_is_that_of_the_last_epochs_model(finding: Finding, context: Co
     )
     by_id = {example.id: example for example in data["test"]}
     texts = [by_id[text] for text in known["example"]]
-    told = context.explanations(model, texts, METHODS, seed=0)
+    explanations = context.explanations(model, texts, METHODS, seed=0)
     expected = {example.id: [] for example in texts}
-    for item in told:
+    for item in explanations:
         where, marks = rationale_of(item, by_id[item.example_id])
         expected[item.example_id].append(average_precision_score(marks, np.abs(item.scores[where])))
     for text, value in known[["example", "value"]].itertuples(index=False):

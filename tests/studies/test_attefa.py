@@ -59,8 +59,10 @@ def test_several_bases_are_told_apart(tmp_path: Path) -> None:
     assert len(pairs) == 6
     assert row["another_base"] == pytest.approx(pairs[pairs["encoder"] == "mlp"]["attefa"].min())
     trials = [prepare(context, [replace(subject, seeds=(seed,), training=FEW)])[0] for seed in (0, 1)]
-    told = against_base(trials[0], trials[1].base_model())
-    assert pairs.iloc[0][["tvd", "jsd"]].tolist() == pytest.approx([told["tvd"].mean(), told["jsd"].mean()])
+    distances = against_base(trials[0], trials[1].base_model())
+    assert pairs.iloc[0][["tvd", "jsd"]].tolist() == pytest.approx(
+        [distances["tvd"].mean(), distances["jsd"].mean()]
+    )
     comparison = finding.tables["comparison"].iloc[0]
     assert (comparison["paired_by"], comparison["n"]) == ("base", 3)
     difference = of_mlp["mean"].to_numpy() - bases[bases["encoder"] == "cnn"]["mean"].to_numpy()

@@ -88,10 +88,12 @@ def test_the_truth_beats_chance_and_p_values_are_adjusted(context: Context) -> N
         assert kept.loc["oracle", "mean"] < kept.loc["random", "mean"]
         assert gone.loc["oracle", "p_holm"] < 0.01 > kept.loc["oracle", "p_holm"]
         assert gone.loc["constant", "p_holm"] > 0.05
-        told = finding.tables["instances"].query(
+        instances = finding.tables["instances"].query(
             "method == 'oracle' and measure == 'comprehensiveness' and perturbation == @how"
         )
-        assert gone.loc["oracle", "mean"] == pytest.approx(told.groupby("example")["value"].mean().mean())
+        assert gone.loc["oracle", "mean"] == pytest.approx(
+            instances.groupby("example")["value"].mean().mean()
+        )
     tested = summary.drop(["random", "trivial"], level="method")
     assert tested["p_holm"].tolist() == pytest.approx(
         multipletests(tested["p_against_random"], method="holm")[1]
@@ -146,9 +148,9 @@ def test_erased_texts_beside_real_ones(context: Context, tmp_path: Path) -> None
     assert set(table.index.get_level_values("measure")) == {"none", "sufficiency", "comprehensiveness"}
     assert f"{round(100 * expected)}% under padding lie farther" in finding.verdict
     model.save(tmp_path / "model")
-    heard.explanations.save(tmp_path / "told.parquet")
+    heard.explanations.save(tmp_path / "explanations.parquet")
     given = Subject(ask.subject.dataset, checkpoint=str(tmp_path / "model"))
-    stored = replace(ask, subject=given, stored=str(tmp_path / "told.parquet"))
+    stored = replace(ask, subject=given, stored=str(tmp_path / "explanations.parquet"))
     again = Erasure.of(stored, fractions=(0.1, 0.3, 0.9)).run(context).tables["familiarity"]
     assert again.set_index(list(table.index.names))["mean"].to_dict() == table["mean"].to_dict()
 
@@ -191,7 +193,7 @@ def test_stored_explanations_with_their_model(
     ask = Ask(subject, ("leave-one-out", "attention"), 6)
     fresh = Erasure.of(ask).run(context)
     (heard,) = hear(context, ask)
-    path = tmp_path / "told.parquet"
+    path = tmp_path / "explanations.parquet"
     turned = heard.explanations.by_method("attention")[::-1] + heard.explanations.by_method(
         "leave-one-out"
     )  # in another order
@@ -219,15 +221,21 @@ def test_stored_explanations_with_their_model(
 @pytest.mark.parametrize("mistake", ["words", "texts", "class", "model", "fractions", "way", "no way"])
 def test_refusals(context: Context, checkpoint: Callable[..., Path], tmp_path: Path, mistake: str) -> None:
     subject = Subject(context.adopt(dataset()), checkpoint=str(checkpoint("bert")))
-    ask = Ask(subject, ("attention", "leave-one-out"), 6, stored=str(tmp_path / "told.parquet"))
+    ask = Ask(subject, ("attention", "leave-one-out"), 6, stored=str(tmp_path / "explanations.parquet"))
     (heard,) = hear(context, replace(ask, stored=None))
-    told, study = heard.explanations, Erasure.of(ask)
+    explanations, study = heard.explanations, Erasure.of(ask)
     if mistake == "words":
-        told, message = told.words(), "before sub-words are merged"
+        explanations, message = explanations.words(), "before sub-words are merged"
     elif mistake == "texts":
-        told, message = Explanations(replace(i, example_id="x" + i.example_id) for i in told), "does not have"
+        explanations, message = (
+            Explanations(replace(i, example_id="x" + i.example_id) for i in explanations),
+            "does not have",
+        )
     elif mistake == "class":
-        told, message = Explanations(replace(i, target=7) for i in told), "a class the model lacks"
+        explanations, message = (
+            Explanations(replace(i, target=7) for i in explanations),
+            "a class the model lacks",
+        )
     elif mistake == "model":
         study, message = Erasure.of(replace(ask, subject=subject_in(context))), "asks the model again"
     elif mistake == "way":
@@ -236,13 +244,13 @@ def test_refusals(context: Context, checkpoint: Callable[..., Path], tmp_path: P
         study, message = Erasure.of(ask, perturbations=()), "at least one way"
     else:
         study, message = Erasure.of(ask, fractions=(0.5, 1.5)), "between 0 and 1"
-    told.save(tmp_path / "told.parquet")
+    explanations.save(tmp_path / "explanations.parquet")
     with pytest.raises(UserError, match=message):
         study.run(context)
 
 
 @dataclass(frozen=True)
-class Told:
+class Outcome:
     """What one operator says of a method ``a``, beside a better method and a random order."""
 
     mean: float = 0.5
@@ -271,12 +279,12 @@ class Told:
         ]
 
 
-GOOD, POOR = Told(), Told(mean=0.12, p=0.4)
-WORSE = Told(mean=0.3)
+GOOD, POOR = Outcome(), Outcome(mean=0.12, p=0.4)
+WORSE = Outcome(mean=0.3)
 
 
-def _judged(**told: Told) -> Judgement:
-    summary = pd.DataFrame([row for how, said in told.items() for row in said.rows(how)])
+def _judged(**outcomes: Outcome) -> Judgement:
+    summary = pd.DataFrame([row for how, said in outcomes.items() for row in said.rows(how)])
     by_method = {judgement.method: judgement for judgement in judgements(summary)}
     assert set(by_method) == {"a", "b"}, "controls are not judged"
     assert by_method["a"].aspect == "faithfulness"
@@ -284,33 +292,33 @@ def _judged(**told: Told) -> Judgement:
 
 
 @pytest.mark.parametrize(
-    ("told", "rating", "words"),
+    ("outcome", "rating", "words"),
     [
         (GOOD, "good", "names tokens that the model uses"),
         (POOR, "poor", "does not beat a random order"),
         # against the best method: apart by interval, and by enough to be worth a word
-        (Told(mean=0.459, best=0.51), "mixed", "others do better"),
-        (Told(mean=0.461, best=0.51), "good", "the model uses"),
-        (Told(mean=0.46, best=0.51, half=0.03), "good", "the model uses"),
-        (Told(mean=0.3, best=0.5, half=0.099, floor=0.0), "mixed", "others do better"),
-        (Told(mean=0.3, best=0.5, half=0.1, floor=0.0), "good", "the model uses"),
+        (Outcome(mean=0.459, best=0.51), "mixed", "others do better"),
+        (Outcome(mean=0.461, best=0.51), "good", "the model uses"),
+        (Outcome(mean=0.46, best=0.51, half=0.03), "good", "the model uses"),
+        (Outcome(mean=0.3, best=0.5, half=0.099, floor=0.0), "mixed", "others do better"),
+        (Outcome(mean=0.3, best=0.5, half=0.1, floor=0.0), "good", "the model uses"),
         # against the floor
-        (Told(mean=0.3, best=0.3, half=0.1), "mixed", "their intervals overlap"),
-        (Told(mean=0.3, best=0.3, half=0.099), "good", "the model uses"),
-        (Told(mean=0.149, best=0.15, half=0.001), "mixed", "hardly minds"),
-        (Told(mean=0.151, best=0.16, half=0.001), "good", "the model uses"),
-        (Told(mean=0.44, half=np.nan), "mixed", "others do better"),
+        (Outcome(mean=0.3, best=0.3, half=0.1), "mixed", "their intervals overlap"),
+        (Outcome(mean=0.3, best=0.3, half=0.099), "good", "the model uses"),
+        (Outcome(mean=0.149, best=0.15, half=0.001), "mixed", "hardly minds"),
+        (Outcome(mean=0.151, best=0.16, half=0.001), "good", "the model uses"),
+        (Outcome(mean=0.44, half=np.nan), "mixed", "others do better"),
         # what could not be told
-        (Told(p=np.nan), "unknown", "not compared"),
-        (Told(p=0.2, n=5), "unknown", "too few texts"),
-        (Told(p=0.4, alone=0.03, test="hierarchical t"), "unknown", "too few seeds"),
-        (Told(p=0.4, alone=0.2, test="hierarchical t"), "poor", "does not beat"),
-        (Told(p=0.4, alone=0.006), "mixed", "more texts"),
-        (Told(p=0.4, alone=0.2), "poor", "does not beat"),
+        (Outcome(p=np.nan), "unknown", "not compared"),
+        (Outcome(p=0.2, n=5), "unknown", "too few texts"),
+        (Outcome(p=0.4, alone=0.03, test="hierarchical t"), "unknown", "too few seeds"),
+        (Outcome(p=0.4, alone=0.2, test="hierarchical t"), "poor", "does not beat"),
+        (Outcome(p=0.4, alone=0.006), "mixed", "more texts"),
+        (Outcome(p=0.4, alone=0.2), "poor", "does not beat"),
     ],
 )
-def test_operators_that_say_the_same(told: Told, rating: str, words: str) -> None:
-    judged = _judged(remove=told, pad=told)
+def test_operators_that_say_the_same(outcome: Outcome, rating: str, words: str) -> None:
+    judged = _judged(remove=outcome, pad=outcome)
     assert (judged.rating, words in judged.words) == (rating, True), judged
     assert "{" not in judged.words
     assert rating == "unknown" or "under removal and padding" in judged.words
@@ -338,21 +346,21 @@ def test_operators_that_say_the_same(told: Told, rating: str, words: str) -> Non
             "but does not beat a random order under removal",
         ),
         (
-            Told(p=0.2, n=5),
+            Outcome(p=0.2, n=5),
             GOOD,
             "mixed",
             "names tokens that the model uses under padding, but was tried on too few texts to tell under removal",
         ),
         (
             WORSE,
-            Told(mean=0.149, half=0.001),
+            Outcome(mean=0.149, half=0.001),
             "mixed",
             "beats a random order under removal, though others do better, "
             "but beats a random order under padding, though the model hardly minds",
         ),
     ],
 )
-def test_operators_that_disagree(removed: Told, padded: Told, rating: str, words: str) -> None:
+def test_operators_that_disagree(removed: Outcome, padded: Outcome, rating: str, words: str) -> None:
     judged = _judged(remove=removed, pad=padded)
     assert (judged.rating, judged.words) == (rating, words)
 

@@ -129,8 +129,8 @@ def test_the_verdict_on_a_guide(base: float, seeds: int, said: str) -> None:
     row |= {"low": base - 0.1, "high": base + 0.1, "interval": "95 %"}
     worse = row | {"guide": "adversary", "against": "base", "difference": -0.1}
     figure = {"figure": "f1", "guide": "base", "mean": 0.5, "low": 0.4, "high": 0.6, "interval": "95 %"}
-    told = _verdict(pd.DataFrame([figure]), pd.DataFrame([row, worse]))
-    assert said in told
-    assert ("carries information" in told) == (base > 0 and seeds == 3)
-    assert ("worse guide" in told) == (seeds == 3)
-    assert "base 0.50 [0.40, 0.60]" in told
+    verdict = _verdict(pd.DataFrame([figure]), pd.DataFrame([row, worse]))
+    assert said in verdict
+    assert ("carries information" in verdict) == (base > 0 and seeds == 3)
+    assert ("worse guide" in verdict) == (seeds == 3)
+    assert "base 0.50 [0.40, 0.60]" in verdict

@@ -58,9 +58,12 @@ def test_what_is_learned_is_kept_and_tried(context: Context) -> None:
     (note,) = [warning for warning in finding.warnings if warning.startswith("What was learned")]
     label = note.rpartition(" ")[2].removesuffix(".")
     model = context.models(study.subject)[0].model
-    (told,) = explain(model, planted()["test"][:1], [label])
-    kept = read_weights(Path(told.configuration["path"]))
-    assert dict(zip(told.configuration["methods"], told.configuration["weights"], strict=True)) == kept
+    (explanation,) = explain(model, planted()["test"][:1], [label])
+    kept = read_weights(Path(explanation.configuration["path"]))
+    assert (
+        dict(zip(explanation.configuration["methods"], explanation.configuration["weights"], strict=True))
+        == kept
+    )
     runs = finished_runs(context)
     assert study.run(context).verdict == finding.verdict
     assert finished_runs(context) == runs

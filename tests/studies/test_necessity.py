@@ -52,11 +52,11 @@ def test_figures_equal_scikit_learn_and_statsmodels(context: Context) -> None:
 def test_the_uniform_twin_attends_uniformly(context: Context) -> None:
     subject = subject_in(context).uniform_twin
     model = context.models(subject)[0].model
-    told = predict(model, rows_of(model, planted()["test"]), attention=True)
-    assert told.attention is not None
-    for weights, length in zip(told.attention[:, 0], told.lengths, strict=True):
+    predicted = predict(model, rows_of(model, planted()["test"]), attention=True)
+    assert predicted.attention is not None
+    for weights, length in zip(predicted.attention[:, 0], predicted.lengths, strict=True):
         assert weights[:length].tolist() == pytest.approx([1 / length] * length)
-    told.attention.requires_grad_()  # a loss may be taken against it
+    predicted.attention.requires_grad_()  # a loss may be taken against it
 
 
 def test_a_transformer_is_fine_tuned_twice(context: Context, checkpoint: Callable[..., Path]) -> None:

@@ -44,9 +44,16 @@ def test_each_method_against_itself(context: Context) -> None:
     expected = _loop(heard.explanations.by_method("random"), drawn)
     assert sampling.get_group("random").tolist() == pytest.approx(expected)
     other = context.models(replace(ask.subject, seeds=(1,)))[0].model
-    told = explain(other, heard.examples, ["attention"], background=background(data, 0))
-    same = [i for i, (a, b) in enumerate(zip(heard.explanations, told, strict=False)) if a.target == b.target]
-    both = (Explanations(t[i] for i in same) for t in (heard.explanations.by_method("attention"), told))
+    other_explanations = explain(other, heard.examples, ["attention"], background=background(data, 0))
+    same = [
+        i
+        for i, (a, b) in enumerate(zip(heard.explanations, other_explanations, strict=False))
+        if a.target == b.target
+    ]
+    both = (
+        Explanations(t[i] for i in same)
+        for t in (heard.explanations.by_method("attention"), other_explanations)
+    )
     rows = _rows(finding, MODEL).query("method == 'attention'")
     assert rows["value"].tolist() == pytest.approx(_loop(*both), nan_ok=True)
     assert f"same class on {len(same)} of 10 texts" in finding.warnings[0]
@@ -66,7 +73,7 @@ def test_no_model_is_trained_needlessly() -> None:
     assert Subject().with_another_seed.seeds == (1,)
     assert Subject(seeds=(0, 1, 2)).with_another_seed.seeds == (1, 2, 0)
     assert [needed.seeds for needed in NoiseCeiling().needed_models()] == [(0,), (1,)]
-    assert NoiseCeiling(stored="told.parquet").needed_models() == ()
+    assert NoiseCeiling(stored="explanations.parquet").needed_models() == ()
     assert len(NoiseCeiling(Subject(checkpoint="folder")).needed_models()) == 1
 
 
@@ -80,10 +87,10 @@ def test_a_checkpoint_has_one_model(context: Context, checkpoint: Callable[..., 
 def test_stored_explanations_must_hold_something_to_compare(context: Context, tmp_path: Path) -> None:
     ask = Ask(subject_in(context, seeds=(0, 1)), METHODS, 24)
     one, two = (t.explanations for t in hear(context, ask))
-    path = tmp_path / "told.parquet"
+    path = tmp_path / "explanations.parquet"
 
-    def run(told: Explanations):  # type: ignore[no-untyped-def]
-        told.save(path)
+    def run(explanations: Explanations):  # type: ignore[no-untyped-def]
+        explanations.save(path)
         return NoiseCeiling(stored=str(path)).run(context)
 
     with pytest.raises(UserError, match="explained twice"):
@@ -103,9 +110,9 @@ def test_a_record_is_not_compared_with_itself(context: Context, tmp_path: Path) 
     one, two = (t.explanations for t in hear(context, ask))
     foreign = [replace(i, method="elsewhere", model="unknown", target=-1) for i in one.by_method("attention")]
     again = sampled_later(context, hear(context, ask)[0], METHODS, 3)
-    path = tmp_path / "told.parquet"
-    for told, methods in ((one + again, {"random"}), (one + two + foreign, set(METHODS))):
-        told.save(path)
+    path = tmp_path / "explanations.parquet"
+    for explanations, methods in ((one + again, {"random"}), (one + two + foreign, set(METHODS))):
+        explanations.save(path)
         finding = NoiseCeiling(stored=str(path)).run(context)
         assert set(finding.tables["instances"]["method"]) == methods
 
@@ -196,9 +203,9 @@ def test_the_measures_and_the_one_that_is_judged_by(context: Context) -> None:
 
 def test_signs_are_compared_where_they_mean_something(context: Context) -> None:
     (heard,) = hear(context, Ask(subject_in(context), ("leave-one-out", "attention"), 4))
-    told = heard.explanations.by_method("leave-one-out")
-    turned = Explanations(replace(item, scores=-item.scores) for item in told)
-    assert self_agreement(told, turned, "sign-agreement").max() == 0
+    signed = heard.explanations.by_method("leave-one-out")
+    turned = Explanations(replace(item, scores=-item.scores) for item in signed)
+    assert self_agreement(signed, turned, "sign-agreement").max() == 0
     unsigned = heard.explanations.by_method("attention")
     assert np.isnan(self_agreement(unsigned, unsigned, "sign-agreement")).all()
 

@@ -95,9 +95,9 @@ def test_how_labels_were_matched_is_said(
         warnings.simplefilter("always")
         finding = ask(data)
     assert how in finding.verdict
-    told = [str(w.message) for w in caught if issubclass(w.category, Caution)]
-    assert any(warned in text for text in told) if warned else not told
-    assert set(told) <= set(finding.warnings)
+    cautions = [str(w.message) for w in caught if issubclass(w.category, Caution)]
+    assert any(warned in text for text in cautions) if warned else not cautions
+    assert set(cautions) <= set(finding.warnings)
 
 
 def test_without_labels_it_says_so(ask: Callable[..., Any]) -> None:
@@ -152,5 +152,7 @@ def test_a_regression_head_is_said_to_be_one(
         ra.explain(head, texts, "gradient-x-input", space="probability")
     report = ra.audit(head, texts, methods=("gradient-x-input", "leave-one-out"), store=tmp_path / "store")
     assert [f.study for f in report.audit.findings][:3] == ["performance", "model-check", "agreement"]
-    assert any("erasure was left out: The model gives a number" in told for told in report.audit.warnings)
+    assert any(
+        "erasure was left out: The model gives a number" in warning for warning in report.audit.warnings
+    )
     assert "gives a number" in report.audit.model

@@ -26,8 +26,8 @@ def build(weights: str = "softmax", pair: bool = False, heads: int = 1) -> Atten
 
 @pytest.mark.parametrize("pair", [False, True])
 def test_uniform_weights_can_be_shuffled(pair: bool) -> None:
-    told = shuffle_all(build("uniform", pair), PAIRS if pair else SINGLES, 10, seed=0)
-    assert told["largest_change"].max() < 1e-6
+    shuffled = shuffle_all(build("uniform", pair), PAIRS if pair else SINGLES, 10, seed=0)
+    assert shuffled["largest_change"].max() < 1e-6
 
 
 def test_the_median_equals_a_plain_loop() -> None:
@@ -35,7 +35,7 @@ def test_the_median_equals_a_plain_loop() -> None:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(4)  # so that a shuffle shows
-    told = shuffle_all(model, SINGLES, 7, seed=3)
+    shuffled = shuffle_all(model, SINGLES, 7, seed=3)
     for number, example in enumerate(SINGLES):
         batch = model.collate(model.encode([example]))
         output = model(batch)
@@ -47,7 +47,7 @@ def test_the_median_equals_a_plain_loop() -> None:
             context = (output.attention[0][:, order] @ output.hidden[0]).flatten()
             after = model.decoder(context).softmax(-1)
             changes.append((after - output.probabilities[0]).abs().sum().item() / 2)
-        assert told.iloc[number]["change"] == pytest.approx(np.median(changes), abs=1e-5)
+        assert shuffled.iloc[number]["change"] == pytest.approx(np.median(changes), abs=1e-5)
 
 
 def test_the_study(tmp_path: Path) -> None:

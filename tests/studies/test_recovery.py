@@ -88,8 +88,8 @@ def test_sub_words_take_the_mark_of_their_word(checkpoint: Callable[..., Path]) 
             assert not piece or mark == (piece in "warmness" or piece in "zzz"), (kind, piece)
         assert marks.sum() > 2, "both marked words are in pieces"
         assert len(where) > len(words)
-        _, told = rationale_of(Explanations([item]).words()[0], example)
-        assert told.tolist() == [0, 1, 0, 1]
+        _, word_marks = rationale_of(Explanations([item]).words()[0], example)
+        assert word_marks.tolist() == [0, 1, 0, 1]
 
 
 def test_a_side_that_nobody_marked_is_not_ranked(checkpoint: Callable[..., Path]) -> None:
@@ -148,7 +148,7 @@ def test_stored_explanations(context: Context, tmp_path: Path) -> None:
     ask = Ask(subject_in(context), ("attention", "leave-one-out", "random"), 12)
     fresh = Recovery.of(ask).run(context)
     (heard,) = hear(context, ask)
-    path = tmp_path / "told.parquet"
+    path = tmp_path / "explanations.parquet"
     heard.explanations.save(path)
     stored = Recovery.of(replace(ask, stored=str(path))).run(context)
     assert stored.tables["summary"].equals(fresh.tables["summary"])
@@ -184,7 +184,7 @@ def test_texts_are_told_apart_by_what_they_say(context: Context, tmp_path: Path)
     """Ids of files are mostly numbers: the same id in another file is another text."""
     ask = Ask(subject_in(context), ("leave-one-out", "random"), 12)
     (heard,) = hear(context, ask)
-    path, others = tmp_path / "told.parquet", set(heard.explanations.example_ids[:3])
+    path, others = tmp_path / "explanations.parquet", set(heard.explanations.example_ids[:3])
     Explanations(
         replace(i, text=i.text + " again") if i.example_id in others else i for i in heard.explanations
     ).save(path)

@@ -143,8 +143,8 @@ def trained_base(heads: int = 1) -> tuple[Model, dict[str, Rows], Rows]:
     fit(base, rows["train"], rows["dev"], CrossEntropy(), TrainingSpec(epochs=8, learning_rate=0.01), seed=0)
     with_base = {}
     for split, given in rows.items():
-        told = outputs_of(base, given, "heads")
-        extras = {PROBABILITIES: told.probabilities, ATTENTION: told.attention}
+        outputs = outputs_of(base, given, "heads")
+        extras = {PROBABILITIES: outputs.probabilities, ATTENTION: outputs.attention}
         with_base[split] = given.with_extras(PER_TOKEN, **extras)
     fresh = build_model(spec, data, 1)
     return fresh, with_base, rows["dev"]
@@ -190,12 +190,12 @@ def test_transformers_are_read_without_special_tokens_or_dropout(reading: Readin
     rows = rows_of(model, SINGLES)
     content = rows.whole.content
     assert (rows.whole.mask & ~content).sum() == 2 * len(SINGLES)  # [CLS] and [SEP]
-    told = outputs_of(model, rows, reading)
-    assert told.attention.shape[1] == 1
-    assert not told.attention[:, 0][~content].any()
-    assert torch.allclose(told.attention.sum(-1), torch.ones(len(SINGLES), 1), atol=1e-5)
-    np.testing.assert_allclose(told.probabilities, predict(model, rows).probabilities, atol=1e-5)
-    extras = {PROBABILITIES: told.probabilities, ATTENTION: told.attention}
+    outputs = outputs_of(model, rows, reading)
+    assert outputs.attention.shape[1] == 1
+    assert not outputs.attention[:, 0][~content].any()
+    assert torch.allclose(outputs.attention.sum(-1), torch.ones(len(SINGLES), 1), atol=1e-5)
+    np.testing.assert_allclose(outputs.probabilities, predict(model, rows).probabilities, atol=1e-5)
+    extras = {PROBABILITIES: outputs.probabilities, ATTENTION: outputs.attention}
     with_base = rows.with_extras(PER_TOKEN, **extras)
     model.train()
     loss = AttefaAdversary(reading).loss(model, with_base.whole)

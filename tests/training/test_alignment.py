@@ -53,10 +53,10 @@ def with_pairs(model: Model, data: Dataset, split: str) -> Rows:
     return StudentRows(alone, ModelSpec(), human_pairs(data[split])).rows(model, "train")
 
 
-def pairs(*told: tuple[list[int], list[int]], width: int = 4) -> Tensor:
+def pairs(*pairs_of_places: tuple[list[int], list[int]], width: int = 4) -> Tensor:
     """``[1, K, 2, T]`` of places in the question and in the passage."""
-    given = torch.zeros(1, len(told), 2, width)
-    for k, sides in enumerate(told):
+    given = torch.zeros(1, len(pairs_of_places), 2, width)
+    for k, sides in enumerate(pairs_of_places):
         for side, places in enumerate(sides):
             given[0, k, side, places] = 1
     return given
@@ -76,21 +76,27 @@ def test_a_phrase_that_attends_to_its_own_alone_has_no_loss() -> None:
 def test_the_loss_of_uniform_attention_is_known() -> None:
     """A quarter of it goes to each token: to one ln 4, to two ln 2, of both on average ln of 8 / 3."""
     one, two = ([0, 1], [2]), ([0], [2, 3])
-    for told, wanted in (((one,), math.log(4)), ((two,), math.log(2)), ((one, two), math.log(8 / 3))):
-        assert alignment_loss(uniform(), pairs(*told)).item() == pytest.approx(wanted, rel=1e-6)
+    for pairs_of_places, wanted in (
+        ((one,), math.log(4)),
+        ((two,), math.log(2)),
+        ((one, two), math.log(8 / 3)),
+    ):
+        assert alignment_loss(uniform(), pairs(*pairs_of_places)).item() == pytest.approx(wanted, rel=1e-6)
 
 
 def test_the_loss_is_that_of_its_definition() -> None:
     """Token by token and head by head, as the paper writes it."""
     generator = torch.Generator().manual_seed(0)
     attention = torch.rand(1, 3, 6, 6, generator=generator).softmax(-1)
-    told = (([0, 1], [3, 4]), ([1], [5]), ([0, 1, 2], [4]))
+    pairs_of_places = (([0, 1], [3, 4]), ([1], [5]), ([0, 1, 2], [4]))
     each = [
         sum(attention[0, :, q, p].mean().item() for q in question for p in passage) / len(question)
-        for question, passage in told
+        for question, passage in pairs_of_places
     ]
     wanted = -math.log(sum(each) / 3)
-    assert alignment_loss(attention, pairs(*told, width=6)).item() == pytest.approx(wanted, rel=1e-5)
+    assert alignment_loss(attention, pairs(*pairs_of_places, width=6)).item() == pytest.approx(
+        wanted, rel=1e-5
+    )
 
 
 def test_it_is_what_the_question_pays_and_not_what_it_receives() -> None:
@@ -114,10 +120,10 @@ def test_attention_that_dropout_thinned_out_adds_up_again() -> None:
 
 def test_slopes_against_differences() -> None:
     given = torch.rand(2, 3, 4, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64) + 0.1
-    told = torch.cat((pairs(([0, 1], [2, 3]), ([1], [3])), pairs(([0], [2]), ([], []))))
+    equalities = torch.cat((pairs(([0, 1], [2, 3]), ([1], [3])), pairs(([0], [2]), ([], []))))
 
     def pulled(attention: Tensor) -> Tensor:
-        return alignment_loss(attention, told)
+        return alignment_loss(attention, equalities)
 
     assert torch.autograd.gradcheck(pulled, (given.requires_grad_(),))
     nowhere = torch.eye(4).expand(1, 1, 4, 4).clone().requires_grad_()
@@ -129,13 +135,13 @@ def test_slopes_against_differences() -> None:
 def test_equalities_find_their_tokens(data: Dataset, spec: ModelSpec) -> None:
     model = build_model(spec, data, 0)
     rows = with_pairs(model, data, "train")
-    told = rows.whole.extras[EQUALITIES]
-    assert told.shape == (48, 1, 2, rows.whole.ids.shape[1])
+    equalities = rows.whole.extras[EQUALITIES]
+    assert equalities.shape == (48, 1, 2, rows.whole.ids.shape[1])
     for row, (example, encoding) in enumerate(rows.source or ()):
-        words = [{encoding.tokens[int(t)] for t in side.nonzero()} for side in told[row, 0]]
+        words = [{encoding.tokens[int(t)] for t in side.nonzero()} for side in equalities[row, 0]]
         asked = example.text.removeprefix("is ")
         assert words == ([set(), set()] if row % BARE == BARE - 1 else [{asked}, {asked}])
-    union = told.any(2).any(1)
+    union = equalities.any(2).any(1)
     assert torch.equal(union, rows.whole.extras[MARKS] > 0)
 
 
@@ -181,11 +187,11 @@ def test_training_aligns_questions_that_were_never_seen(data: Dataset, spec: Mod
 def test_no_answer_sees_an_equality(objective: LearningFromMarks, data: Dataset, spec: ModelSpec) -> None:
     model = build_model(spec, data, 0)
     fit(model, with_pairs(model, data, "train"), rows_of(model, data["dev"]), objective, QUICK, seed=0)
-    told, plain = with_pairs(model, data, "test"), rows_of(model, data["test"])
-    others = told.with_extras(**{name: told.whole.extras[name].flip(0) for name in (MARKS, EQUALITIES)})
-    assert not torch.equal(others.whole.extras[EQUALITIES], told.whole.extras[EQUALITIES])
+    marked, plain = with_pairs(model, data, "test"), rows_of(model, data["test"])
+    others = marked.with_extras(**{name: marked.whole.extras[name].flip(0) for name in (MARKS, EQUALITIES)})
+    assert not torch.equal(others.whole.extras[EQUALITIES], marked.whole.extras[EQUALITIES])
     bare = predict(model, plain).logits
-    for rows in (told, others):
+    for rows in (marked, others):
         assert (predict(model, rows).logits == bare).all()
         assert objective.scores(model, rows) == objective.scores(model, plain)
 

@@ -49,8 +49,10 @@ def test_a_linear_model_gets_its_own_coefficients() -> None:
     model = build_model(spec, dataset(), seed=0).eval()
     layer = model.first_layer()
     layer.forward = lambda x, layout=None: layer.affine(x)  # type: ignore[method-assign, operator, union-attr]
-    told = explain(model, SINGLES, ["deeplift", "gradient-x-delta", "leave-one-out"])
-    for one, other in zip(told.by_method("deeplift"), told.by_method("gradient-x-delta"), strict=True):
+    explanations = explain(model, SINGLES, ["deeplift", "gradient-x-delta", "leave-one-out"])
+    for one, other in zip(
+        explanations.by_method("deeplift"), explanations.by_method("gradient-x-delta"), strict=True
+    ):
         np.testing.assert_allclose(one.scores, other.scores, atol=1e-6)
         assert other.gap is not None
         assert other.gap < 1e-3
@@ -61,8 +63,8 @@ def test_a_linear_model_gets_its_own_coefficients() -> None:
 def test_deep_shap_is_the_mean_over_its_references(jobs: Jobs, name: str, pair: bool) -> None:
     behind = jobs(name, pair).encodings[:3]
     job = jobs(name, pair, background=behind)
-    told = DeepShap(samples=10).attribute(job)  # more than there are: every one once
-    for i, scores in enumerate(told):
+    attributions = DeepShap(samples=10).attribute(job)  # more than there are: every one once
+    for i, scores in enumerate(attributions):
         each = [lift(job, [(i, reference)], "norm")[0] for reference in behind]
         np.testing.assert_allclose(scores.values, np.mean([e.values.sum(1) for e in each], axis=0), atol=1e-5)
         assert scores.gap is not None
@@ -76,8 +78,8 @@ def test_deep_shap_is_the_mean_over_its_references(jobs: Jobs, name: str, pair: 
 
 def test_deep_shap_without_training_examples_says_so(jobs: Jobs) -> None:
     job = jobs("gru", examples=PAIRS, pair=True)
-    told = DeepShap().attribute(job)
-    for i, scores in enumerate(told):
+    attributions = DeepShap().attribute(job)
+    for i, scores in enumerate(attributions):
         each = [lift(job, [(i, kind)], "norm")[0].values.sum(1) for kind in ("pad", "zero", "mask")]  # type: ignore[list-item]
         np.testing.assert_allclose(scores.values, np.mean(each, axis=0), atol=1e-5)
         assert NO_BACKGROUND in scores.warnings
@@ -97,12 +99,12 @@ def test_stand_ins_that_are_one_vector_are_told_of(zero: bool, said: str) -> Non
     model.mask_id = model.pad_id
     with torch.no_grad():
         model.network.get_input_embeddings().weight[model.pad_id] = 0.0 if zero else 0.5
-    told = explain(model, SINGLES[:3], ["deep-shap", "deeplift", "deeplift(reference=zero)"])
+    explanations = explain(model, SINGLES[:3], ["deep-shap", "deeplift", "deeplift(reference=zero)"])
     for i in range(3):
-        mean = (2 * told[3 + i].scores + told[6 + i].scores) / 3
-        np.testing.assert_allclose(told[i].scores, mean, atol=1e-5)
-        assert said in told[i].warnings
-        assert (np.abs(told[3 + i].scores - told[6 + i].scores).max() < 1e-6) == zero
+        mean = (2 * explanations[3 + i].scores + explanations[6 + i].scores) / 3
+        np.testing.assert_allclose(explanations[i].scores, mean, atol=1e-5)
+        assert said in explanations[i].warnings
+        assert (np.abs(explanations[3 + i].scores - explanations[6 + i].scores).max() < 1e-6) == zero
 
 
 def test_halves_are_told_of_when_they_name_other_tokens() -> None:
