@@ -77,12 +77,12 @@ def straightforward(trial: Trial, training: TrainingSpec, seed: int) -> float:
             for index in train.shuffled(training.batch_size, generator):
                 batch = padded(train, index)
                 with torch.no_grad():
-                    told = plain(base, batch)
+                    of_base = plain(base, batch)
                 output = plain(model, batch)
                 assert output.attention is not None
-                assert told.attention is not None
-                changed = tvd(output.probabilities, told.probabilities)
-                moved = jsd(output.attention[:, 0], told.attention[:, 0])
+                assert of_base.attention is not None
+                changed = tvd(output.probabilities, of_base.probabilities)
+                moved = jsd(output.attention[:, 0], of_base.attention[:, 0])
                 optimizer.zero_grad()
                 attefa_loss(changed, moved).mean().backward()
                 optimizer.step()

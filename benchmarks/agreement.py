@@ -88,8 +88,8 @@ def share_outside(model: Model, examples: Sequence[Any], background: Sequence[An
 
 def ours(context: Context, model: Model, examples: Sequence[Any], background: Sequence[Any]) -> np.ndarray:
     """As a study asks: blocks of texts side by side on all cores, kept in the store, and read from there."""
-    told = context.explanations(model, examples, METHODS, background=background)
-    table = agreement_table(Testimony(0, model, tuple(examples), told), ("kendall", "pearson"))
+    explanations = context.explanations(model, examples, METHODS, background=background)
+    table = agreement_table(Testimony(0, model, tuple(examples), explanations), ("kendall", "pearson"))
     return table.groupby("measure")["value"].mean().to_numpy()
 
 
@@ -217,8 +217,8 @@ def compare(name: str, data_dir: Path | None, epochs: int, limit: int | None) ->
                 means.append(captum(model, encodings, references, size))
                 seconds.append(clock() - started)
             totals += seconds
-            told = ", ".join(f"{m[0]:.3f}/{m[1]:.3f}" for m in means)
-            print(f"  epoch {epoch}: tau/r ours, Captum by text, in batches: {told}", flush=True)
+            figures = ", ".join(f"{m[0]:.3f}/{m[1]:.3f}" for m in means)
+            print(f"  epoch {epoch}: tau/r ours, Captum by text, in batches: {figures}", flush=True)
         print(f"{name}, {len(examples)} texts, {epochs} epochs, {len(METHODS)} methods")
         outside = share_outside(model, examples[:200], behind)
         print(f"  ours {totals[0]:.1f} s; of explaining {outside:.0%} is outside the model")

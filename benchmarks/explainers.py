@@ -214,9 +214,9 @@ def compare_lime(model: Model, examples: Sequence[Example], encodings: Sequence[
             * 10
             * best_per_text(wrapped, chosen, lambda w: captum_lime(w, chosen_of(w, chosen), single, 1))
         )
-    told = f"Captum on {len(chosen)} texts, scaled by tokens"
-    report("lime, 1000 samples, Captum 64 a pass", ours, best, told)
-    report("lime, 1000 samples, Captum's default", ours, default, f"{told}; {single} samples, scaled")
+    note = f"Captum on {len(chosen)} texts, scaled by tokens"
+    report("lime, 1000 samples, Captum 64 a pass", ours, best, note)
+    report("lime, 1000 samples, Captum's default", ours, default, f"{note}; {single} samples, scaled")
 
 
 def compare_top_five(model: Model, examples: Sequence[Example], encodings: Sequence[Encoding]) -> None:
@@ -226,8 +226,8 @@ def compare_top_five(model: Model, examples: Sequence[Example], encodings: Seque
     """
 
     def scores(samples: int, seed: int) -> list[np.ndarray]:
-        told = explain(model, examples, [make_explainer("lime", samples=samples)], seed=seed)
-        return [item.scores[encoding.content] for item, encoding in zip(told, encodings, strict=True)]
+        explanations = explain(model, examples, [make_explainer("lime", samples=samples)], seed=seed)
+        return [item.scores[encoding.content] for item, encoding in zip(explanations, encodings, strict=True)]
 
     def top(values: np.ndarray) -> set[int]:
         return set(np.argsort(-np.abs(values))[:TOP].tolist())

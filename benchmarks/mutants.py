@@ -365,8 +365,10 @@ def _report(tree: Path, file: str, sample: int, seed: int) -> None:
             print(f"  {file}:{mutant.line}: {mutant.change}", flush=True)
     noticed = len(tried) - len(survived)
     share = f"{100 * noticed / len(tried):.0f} %" if tried else "none"
-    told = f"{noticed} of {len(tried)} noticed ({share}), {len(equivalent)} equivalent; {len(every)} in all"
-    print(f"{file}: {told}", flush=True)
+    summary = (
+        f"{noticed} of {len(tried)} noticed ({share}), {len(equivalent)} equivalent; {len(every)} in all"
+    )
+    print(f"{file}: {summary}", flush=True)
 
 
 if __name__ == "__main__":

@@ -92,8 +92,10 @@ def ours(
     sizes: list[int],
     seeds: list[int],
 ) -> Accuracies:
-    told = context.explanations(model, course.originals, methods)
-    lessons = [Lesson(m, top_words(told.by_method(m), m, SHARE), 100 * SHARE) for m in told.methods]
+    explanations = context.explanations(model, course.originals, methods)
+    lessons = [
+        Lesson(m, top_words(explanations.by_method(m), m, SHARE), 100 * SHARE) for m in explanations.methods
+    ]
     cells = []
     for size in sizes:
         data = course.of_size(size)
