@@ -41,6 +41,12 @@ def drawn(rnn: nn.LSTM, *shape: int) -> Tensor:
     return torch.randn(*shape, dtype=rnn.weight_hh_l0.dtype, generator=torch.Generator().manual_seed(1))
 
 
+def lines_between(texts: Tensor, inputs: Tensor, others: Tensor, share: Tensor) -> Lines:
+    """Lines between some of the texts ``[U, T, E]``."""
+    rows = torch.arange(texts.shape[0] * texts.shape[1]).view(texts.shape[:2])
+    return Lines(texts.flatten(0, 1), rows[inputs].numpy(), rows[others].numpy(), share)
+
+
 def tolerance(rnn: nn.LSTM) -> float:
     return 2e-5 if rnn.weight_hh_l0.dtype == torch.float32 else 1e-12
 
@@ -52,7 +58,10 @@ def test_lines_say_what_torch_says_and_score_its_gradients(both_ways: tuple[nn.L
     alpha = torch.tensor([0.0, 0.3, 1.0, 0.7, 0.5], dtype=ends.dtype)
     share = alpha[:, None].repeat(1, TOKENS).requires_grad_(True)
     hidden = along(
-        share, Lines(entering(ahead, back, ends), inputs, others, share), recurring(ahead, back), LENGTHS
+        share,
+        lines_between(entering(ahead, back, ends), inputs, others, share),
+        recurring(ahead, back),
+        LENGTHS,
     )
 
     difference = ends[inputs] - ends[others]
@@ -78,7 +87,8 @@ def test_shares_by_finite_differences() -> None:
     numbers, weights = torch.tensor([0, 1]), recurring(ahead, back)
     share = torch.rand(2, 5, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(
-        lambda s: along(s, Lines(values, numbers, numbers + 2, s), weights, torch.tensor([5, 5])), (share,)
+        lambda s: along(s, lines_between(values, numbers, numbers + 2, s), weights, torch.tensor([5, 5])),
+        (share,),
     )
 
 
@@ -100,7 +110,7 @@ def test_runs_that_are_not_gone_back_through_keep_their_states(both_ways: tuple[
 
     def scores(numbers: tuple[int, int]) -> tuple[Tensor, Tensor]:
         share = torch.ones(1, TOKENS, dtype=values.dtype, requires_grad=True)
-        lines = Lines(values, torch.tensor(numbers[:1]), torch.tensor(numbers[1:]), share)
+        lines = lines_between(values, torch.tensor(numbers[:1]), torch.tensor(numbers[1:]), share)
         return along(share, lines, weights, whole).sum(), share
 
     alone = [torch.autograd.grad(*scores(numbers))[0] for numbers in ((0, 1), (2, 3))]
@@ -117,7 +127,9 @@ def test_states_are_given_back_when_their_outputs_are_gone(both_ways: tuple[nn.L
     gc.disable()
     try:
         recurrence._SPARE.buffer = None
-        hidden = along(share, Lines(values, numbers, numbers + 1, share), recurring(ahead, back), LENGTHS[:1])
+        hidden = along(
+            share, lines_between(values, numbers, numbers + 1, share), recurring(ahead, back), LENGTHS[:1]
+        )
         assert recurrence._SPARE.buffer is None
         del hidden
         assert recurrence._SPARE.buffer is not None
@@ -199,7 +211,7 @@ def test_threads_share_rows_out_without_changing_them() -> None:
         torch.set_num_threads(threads)
         try:
             share = torch.full((rows, 6), 0.5, requires_grad=True)
-            hidden = along(share, Lines(values, numbers, numbers + 1, share), weights, lengths)
+            hidden = along(share, lines_between(values, numbers, numbers + 1, share), weights, lengths)
             return hidden, torch.autograd.grad(hidden.square().sum(), share)[0]
         finally:
             torch.set_num_threads(before)

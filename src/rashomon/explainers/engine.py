@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from rashomon.data.batches import Bools, Encoding, Ints
 from rashomon.errors import unknown_name
 from rashomon.explainers.perturbed_rows import Perturbation, Table, perturbed
+from rashomon.explainers.token_table import TokenTable
 from rashomon.models.base import Output
 from rashomon.models.evaluator import Evaluator
 from rashomon.progress import progress
@@ -47,6 +48,7 @@ class Engine(Evaluator):
 
     token_budget: int = 4096
     lent: float = 0.0  # seconds that making what was asked for again had taken
+    _tokens: TokenTable | None = None
     _shared: dict[object, tuple[Any, float]] = field(default_factory=dict)
     _known: dict[tuple[bytes, Perturbation], _Known] = field(default_factory=dict)
 
@@ -54,6 +56,14 @@ class Engine(Evaluator):
         """Drop remembered evaluations, to keep memory flat over many examples."""
         self._known.clear()
         self._shared.clear()
+        self._tokens = None
+
+    @property
+    def tokens(self) -> TokenTable:
+        """What tokens add behind the first map of a model that enters, each computed once."""
+        if self._tokens is None:
+            self._tokens = TokenTable(self.model)
+        return self._tokens
 
     def share(self, key: object, value: T, seconds: float) -> T:
         """Keep what other methods can use, with the time that it took."""

@@ -21,7 +21,8 @@ from rashomon.data.batches import Batch, Encoding, Ints
 from rashomon.explainers.base import Aggregation, Floats, Job
 from rashomon.explainers.engine import Engine
 from rashomon.explainers.lines import ways_of
-from rashomon.explainers.references import Reference, reference_ids
+from rashomon.explainers.references import Pair, Reference, numbered_pairs, reference_ids
+from rashomon.models.base import Output
 from rashomon.models.tasks import Space
 
 Targets = NDArray[np.int64]
@@ -61,24 +62,17 @@ class Ends:
         return (self.others + share * (self.inputs - self.others)).requires_grad_(True)
 
 
-def path_ends(job: Job, pairs: Sequence[tuple[int, Encoding | Reference]]) -> Ends:
+def path_ends(job: Job, pairs: Sequence[Pair]) -> Ends:
     """Ends for (example, reference) pairs; equal pairs are embedded once."""
-    distinct: dict[tuple[int, int | str], tuple[int, Encoding | Reference]] = {}
-    for i, end in pairs:
-        distinct.setdefault(_key(i, end), (i, end))
-    numbers = {key: number for number, key in enumerate(distinct)}
-    encodings = [job.encodings[i] for i, _ in distinct.values()]
+    distinct, which = numbered_pairs(pairs)
+    encodings = [job.encodings[i] for i, _ in distinct]
     batch = job.model.collate(encodings)
     inputs = job.model.embed(batch).detach()
-    others = _reference_embeddings(job, batch, inputs, encodings, [end for _, end in distinct.values()])
-    rows = torch.tensor([numbers[_key(i, end)] for i, end in pairs], device=inputs.device)
+    others = _reference_embeddings(job, batch, inputs, encodings, [end for _, end in distinct])
+    rows = torch.from_numpy(which).to(inputs.device)
     repeated = batch.rows(rows)
     targets = torch.from_numpy(job.targets[[i for i, _ in pairs]]).to(inputs.device)
     return Ends(repeated, inputs[rows], others[rows], targets)
-
-
-def _key(example: int, end: Encoding | Reference) -> tuple[int, int | str]:
-    return example, end if isinstance(end, str) else id(end)
 
 
 def _reference_embeddings(
@@ -88,14 +82,21 @@ def _reference_embeddings(
     encodings: Sequence[Encoding],
     ends: Sequence[Encoding | Reference],
 ) -> Tensor:
-    ids = batch.ids.clone()
-    zeroed = torch.zeros_like(batch.mask)
-    for row, (encoding, end) in enumerate(zip(encodings, ends, strict=True)):
-        ids[row, : len(encoding)] = torch.from_numpy(reference_ids(job.model, encoding, end))
-        zeroed[row] = batch.content[row] & (end == "zero")
+    ids = _reference_rows(job, batch, encodings, ends)
     replaced = job.model.embed(replace(batch, ids=ids)).detach()
     replaced = torch.where(batch.content[..., None], replaced, inputs)
-    return replaced.masked_fill(zeroed[..., None], 0.0)
+    zeros = torch.tensor([end == "zero" for end in ends], device=inputs.device)
+    return replaced.masked_fill((batch.content & zeros[:, None])[..., None], 0.0)
+
+
+def _reference_rows(
+    job: Job, batch: Batch, encodings: Sequence[Encoding], ends: Sequence[Encoding | Reference]
+) -> Tensor:
+    """The ids ``[B, T]`` of a batch's references, cut or padded to its texts."""
+    ids = batch.ids.clone()
+    for row, (encoding, end) in enumerate(zip(encodings, ends, strict=True)):
+        ids[row, : len(encoding)] = torch.from_numpy(reference_ids(job.model, encoding, end))
+    return ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,8 +239,23 @@ def values_at_references(job: Job, references: Sequence[Encoding | Reference]) -
     """The explained output at the other end of each example's path."""
 
     def work(index: Ints) -> Floats:
-        ends = path_ends(job, [(int(i), references[i]) for i in index])
-        output = job.model(ends.batch, embeddings=ends.others)
-        return job.value(output, ends.targets).double().cpu().numpy()
+        pairs = [(int(i), references[i]) for i in index]
+        output, targets = _read_references(job, pairs)
+        return job.value(output, targets).double().cpu().numpy()
 
     return np.array(job.engine.run(np.array([len(encoding) for encoding in job.encodings]), work))
+
+
+def _read_references(job: Job, pairs: Sequence[Pair]) -> tuple[Output, Tensor]:
+    """What the model says of the other ends.
+
+    A model that enters reads them as texts, each distinct token once. Others may take a padding id for a text's end.
+    """
+    if not job.model.enters or any(end == "zero" for _, end in pairs):
+        ends = path_ends(job, pairs)
+        return job.model(ends.batch, embeddings=ends.others), ends.targets
+    encodings = [job.encodings[i] for i, _ in pairs]
+    batch = job.model.collate(encodings)
+    ids = _reference_rows(job, batch, encodings, [end for _, end in pairs])
+    targets = torch.from_numpy(job.targets[[i for i, _ in pairs]]).to(ids.device)
+    return job.model(replace(batch, ids=ids)), targets

@@ -279,7 +279,7 @@ def _check_shapes(explanation: Explanation) -> None:
             raise UserError(f"{who} has {n} tokens and {name} of shape {found}; give one entry a token.")
     if n == 0:
         return
-    if not np.isin(explanation.segments, (0, 1)).all():
+    if not (explanation.segments.min() >= 0 and explanation.segments.max() <= 1):
         raise UserError(f"{who} has a segment that is neither 0 (first text) nor 1 (second text).")
     length = np.array([len(explanation.text), len(explanation.text_pair or "")])[explanation.segments]
     start, end = explanation.offsets.T

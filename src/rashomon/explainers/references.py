@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -13,6 +14,7 @@ from rashomon.models.base import Model
 
 Reference = Literal["pad", "zero", "mask"]
 References = Literal["pad", "zero", "mask", "training"]
+Pair = tuple[int, Encoding | Reference]  # an example by its place, and its reference
 
 
 def reference_ids(model: Model, encoding: Encoding, end: Encoding | Reference) -> Ints:
@@ -29,12 +31,26 @@ def reference_ids(model: Model, encoding: Encoding, end: Encoding | Reference) -
 def _laid_over(encoding: Encoding, other: Encoding, pad_id: int) -> Ints:
     """The example's ids with another example's tokens in place of its own, text by text, cut or padded to fit."""
     ids = encoding.ids.copy()
-    for segment in (0, 1):
+    for segment in (0, 1) if encoding.segments.any() else (0,):
         places = np.flatnonzero(encoding.content & (encoding.segments == segment))
         tokens = other.ids[other.content & (other.segments == segment)][: len(places)]
         ids[places] = pad_id
         ids[places[: len(tokens)]] = tokens
     return ids
+
+
+def numbered_pairs(pairs: Sequence[Pair]) -> tuple[list[Pair], Ints]:
+    """The pairs that differ, and which of them each one is."""
+    numbers: dict[tuple[int, int | str], int] = {}
+    distinct: list[Pair] = []
+    which = np.empty(len(pairs), dtype=np.int64)
+    for place, (i, end) in enumerate(pairs):
+        key = i, end if isinstance(end, str) else id(end)
+        if key not in numbers:
+            numbers[key] = len(distinct)
+            distinct.append((i, end))
+        which[place] = numbers[key]
+    return distinct, which
 
 
 def draw_references(

@@ -42,9 +42,9 @@ class Lines:
     is a score: that of the token times the difference of the line's ends.
     """
 
-    values: Tensor  # [U, T, E]: the distinct ends
-    inputs: Tensor  # [B]: which row of them is a line's input
-    others: Tensor  # [B]: which is its reference
+    table: Tensor  # [N, E]: the distinct tokens
+    inputs: NDArray[Any]  # [B, T]: which of them stands at the input's end of a token's line
+    others: NDArray[Any]  # [B, T]: and at the reference's
     share: Tensor  # [B, T]
 
 
@@ -98,9 +98,8 @@ def along(share: Tensor, lines: Lines, weights: Tensor, lengths: Tensor) -> Tens
 
 def from_table(tokens: Tabled, weights: Tensor, lengths: Tensor) -> Tensor:
     """Hidden states ``[B, T, 2H]``, without a gradient."""
-    table, index = tokens.table.contiguous().numpy(), tokens.index.contiguous().numpy()
-    ends = Ends(table.reshape(len(table), 2, -1), index, index)
-    return run(ends, None, weights, lengths, kept=False)[0]
+    index = tokens.index.contiguous().numpy()
+    return run(ends_of(tokens.table, index, index), None, weights, lengths, kept=False)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,17 +111,10 @@ class Ends:
     second: NDArray[Any]  # [B, T]: and of the reference
 
 
-def line_ends(lines: Lines) -> Ends:
-    return ends_of(lines.values, lines.inputs.numpy(), lines.others.numpy())
-
-
-def ends_of(values: Tensor, inputs: NDArray[Any], others: NDArray[Any]) -> Ends:
-    """Of rows between the texts ``inputs`` and ``others`` among ``values`` ``[U, T, E]``."""
-    whole = values.detach().contiguous().numpy()
-    length = whole.shape[1]
-    places = np.arange(length)
-    flat = whole.reshape(len(whole) * length, 2, -1)
-    return Ends(flat, *(texts[:, None] * length + places for texts in (inputs, others)))
+def ends_of(table: Tensor, first: NDArray[Any], second: NDArray[Any]) -> Ends:
+    """Of tokens ``[B, T]`` between two rows of a table ``[N, E]`` each."""
+    whole = table.detach().contiguous().numpy()
+    return Ends(whole.reshape(len(whole), 2, -1), *map(np.ascontiguousarray, (first, second)))
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
@@ -194,7 +186,7 @@ def _given_back(part: NDArray[Any]) -> None:
 class _Along(Function):
     @staticmethod
     def forward(ctx: Any, share: Tensor, lines: Lines, weights: Tensor, lengths: Tensor) -> Tensor:
-        ends, wanted = line_ends(lines), ctx.needs_input_grad[0]
+        ends, wanted = ends_of(lines.table, lines.inputs, lines.others), ctx.needs_input_grad[0]
         shares = np.ascontiguousarray(share.detach().numpy())
         hidden, states = run(ends, shares, weights, lengths, kept=wanted)
         ctx.states, ctx.ends, ctx.weights, ctx.lengths = (states if wanted else None), ends, weights, lengths

@@ -22,7 +22,7 @@ from rashomon.explainers.difference.rules import DifferenceRules, difference_rul
 from rashomon.explainers.gradients import NEEDS_GRADIENTS, gap_warning
 from rashomon.explainers.lines import ways_of
 from rashomon.explainers.paths import aggregate, path_ends
-from rashomon.explainers.references import Reference, References, draw_references
+from rashomon.explainers.references import Pair, Reference, References, draw_references
 from rashomon.explainers.settling import TOP
 
 NO_BACKGROUND = "no training examples to refer to were given; padding, zero and mask stand in for them"
@@ -40,10 +40,7 @@ class _Lifted:
     warnings: tuple[str, ...]
 
 
-Pairs = Sequence[tuple[int, Encoding | Reference]]
-
-
-def lift(job: Job, pairs: Pairs, how: Aggregation) -> list[_Lifted]:
+def lift(job: Job, pairs: Sequence[Pair], how: Aggregation) -> list[_Lifted]:
     """Contributions of every (example, reference) pair, batched by length."""
 
     def work(index: Ints) -> list[_Lifted]:
@@ -53,7 +50,7 @@ def lift(job: Job, pairs: Pairs, how: Aggregation) -> list[_Lifted]:
     return job.engine.run(lengths, work, rows=np.full(len(pairs), 2), gradients=True)
 
 
-def _lift_batch(job: Job, pairs: Pairs, how: Aggregation) -> list[_Lifted]:
+def _lift_batch(job: Job, pairs: Sequence[Pair], how: Aggregation) -> list[_Lifted]:
     contribute = _along_lines if how == "sum" and job.model.enters else _between_embeddings
     contributions, values, rules = contribute(job, pairs)
     if (
@@ -75,7 +72,7 @@ def _lift_batch(job: Job, pairs: Pairs, how: Aggregation) -> list[_Lifted]:
     ]
 
 
-def _between_embeddings(job: Job, pairs: Pairs) -> tuple[Tensor, Tensor, DifferenceRules]:
+def _between_embeddings(job: Job, pairs: Sequence[Pair]) -> tuple[Tensor, Tensor, DifferenceRules]:
     """Contributions ``[B, T, D]``, outputs of all inputs and then of all references, and the rules that were used."""
     ends, count = path_ends(job, pairs), len(pairs)
     both = torch.cat([ends.inputs, ends.others]).requires_grad_(True)
@@ -86,7 +83,7 @@ def _between_embeddings(job: Job, pairs: Pairs) -> tuple[Tensor, Tensor, Differe
     return multipliers[:count] * (ends.inputs - ends.others), values, rules
 
 
-def _along_lines(job: Job, pairs: Pairs) -> tuple[Tensor, Tensor, DifferenceRules]:
+def _along_lines(job: Job, pairs: Sequence[Pair]) -> tuple[Tensor, Tensor, DifferenceRules]:
     """The same ``[B, T, 1]`` of a model that begins with an affine map, behind it."""
     ways, count = ways_of(job, pairs), len(pairs)
     twice, lines = ways.both_ends()

@@ -158,14 +158,14 @@ class LiftedAlong(Function):
 
     @staticmethod
     def forward(ctx: Any, share: Tensor, lines: Lines, weights: Tensor, lengths: Tensor) -> Tensor:
-        inputs, others = lines.inputs.numpy(), lines.others.numpy()
-        count = len(inputs) // 2
+        count = len(lines.inputs) // 2
+        inputs, others = lines.inputs[:count], lines.others[:count]
         # A reference as long as its text reads otherwise backwards than a longer one.
-        met = np.stack([np.concatenate([inputs[:count], others[:count]]), lengths.numpy()])
-        (rows, long), where = np.unique(met, axis=1, return_inverse=True)
-        distinct = ends_of(lines.values, rows, rows)
-        hidden, ctx.states = run(distinct, None, weights, torch.from_numpy(long), before=True)
-        ctx.ends, ctx.weights = ends_of(lines.values, inputs[:count], others[:count]), weights
+        met = np.column_stack([np.concatenate([inputs, others]), lengths.numpy()])
+        distinct, where = np.unique(met, axis=0, return_inverse=True)
+        tokens, long = distinct[:, :-1], torch.from_numpy(distinct[:, -1].copy())
+        hidden, ctx.states = run(ends_of(lines.table, tokens, tokens), None, weights, long, before=True)
+        ctx.ends, ctx.weights = ends_of(lines.table, inputs, others), weights
         ctx.lengths, ctx.where = lengths[:count], where.reshape(-1)
         return hidden[torch.from_numpy(ctx.where)]
 
