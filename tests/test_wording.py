@@ -32,6 +32,13 @@ def test_figures_with_their_interval(figure: dict[str, object], text: str) -> No
     assert with_interval(figure) == text
 
 
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 seeds"), (1, "1 seed"), (2.0, "2 seeds"), (18210, "18,210 seeds")]
+)
+def test_one_thing_and_several(count: float, text: str) -> None:
+    assert wording.how_many(count, "seed") == text
+
+
 def test_digits_of_figures() -> None:
     assert with_interval(row(0.5, 0.4, 0.6), digits=3) == "0.500 [0.400, 0.600]"
 

@@ -69,6 +69,11 @@ def sample(n: float) -> str:
     return f"n = {int(n):,}"
 
 
+def how_many(count: float, noun: str) -> str:
+    """``1 seed``, ``1,200 seeds``."""
+    return f"{int(count):,} {noun}{'' if int(count) == 1 else 's'}"
+
+
 def number(value: Any, digits: int = 2) -> str:
     """A number as papers print it: ``.42``, ``−.10``, ``1.00``, ``12,345``; a dash where it is undefined."""
     if value is None or not math.isfinite(float(value)):

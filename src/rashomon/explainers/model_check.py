@@ -18,7 +18,7 @@ from rashomon.explainers.base import explainers, make_explainer
 from rashomon.explainers.explaining import explain
 from rashomon.models.base import Model, without_attention
 from rashomon.models.evaluator import evaluating
-from rashomon.wording import milliseconds
+from rashomon.wording import how_many, milliseconds
 
 _TEXT = "The plot is thin, the jokes are old, and yet it is hard not to like this warm and witty little film"
 _PASSAGE = "It was shown in a small town first, and people went there twice because it was warm and witty."
@@ -156,9 +156,7 @@ def _attention(model: Model) -> str:
         return f"{heads} heads, of a decoder that reads the text and its encoder; both are followed"
     layers = len(output.layers or ())
     depth = f"{layers} layers of " if layers else ""
-    return f"{depth}{heads} {'head' if heads == 1 else 'heads'}" + (
-        "" if layers else f"; {_why(model, 'layers')}"
-    )
+    return f"{depth}{how_many(heads, 'head')}" + ("" if layers else f"; {_why(model, 'layers')}")
 
 
 def _removal(model: Model) -> str:

@@ -41,7 +41,7 @@ from rashomon.measures.intervals import ENOUGH
 from rashomon.models.base import Model
 from rashomon.studies.base import Finding, studies
 from rashomon.studies.regularised import RegularisedStudy
-from rashomon.wording import capitalised, with_interval
+from rashomon.wording import capitalised, how_many, with_interval
 
 HEADLINE, TRUTH, FAITH = "pearson", "average-precision", "comprehensiveness"
 LEVEL = 0.05
@@ -188,9 +188,7 @@ def _verdict(summary: pd.DataFrame, comparison: pd.DataFrame, agreement: str, se
         for variant in dict.fromkeys(summary["variant"])
         if variant != BASE
     ]
-    caution = (
-        "" if seeds >= ENOUGH else f" With {seeds} {'seed' if seeds == 1 else 'seeds'} this may be luck."
-    )
+    caution = "" if seeds >= ENOUGH else f" With {how_many(seeds, 'seed')} this may be luck."
     return " ".join(sentences) + caution
 
 

@@ -70,7 +70,7 @@ from rashomon.training.adversarial import (
 )
 from rashomon.training.settings import TrainingSpec
 from rashomon.training.train import default_training
-from rashomon.wording import decimal, with_interval
+from rashomon.wording import decimal, how_many, with_interval
 
 SEEDS = (10, 50, 257, 500231, 100078, 12504, 90754789, 8988812, 2)
 AUDITED_SEEDS = SEEDS[:2]
@@ -242,7 +242,9 @@ def _verdict(summary: pd.DataFrame) -> str:
     low, high = rows[0], rows[-1]
     if len(rows) == 1:
         over = (
-            f"{low['n']} seeds" if low["bases"] == 1 else f"{low['bases']} bases and {low['n']} adversaries"
+            how_many(low["n"], "seed")
+            if low["bases"] == 1
+            else f"{low['bases']} bases and {low['n']} adversaries"
         )
         bound = (
             f", at most {decimal(_bound(low)[0])} by what anything found"

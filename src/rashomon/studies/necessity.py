@@ -29,7 +29,7 @@ from rashomon.models.base import Model
 from rashomon.models.evaluator import evaluating, predict, rows_of
 from rashomon.studies.base import AttentionStudy, Finding, Study, studies
 from rashomon.training.run import Trained
-from rashomon.wording import decimal, p_value, with_interval
+from rashomon.wording import decimal, how_many, p_value, with_interval
 
 FIGURES = ("accuracy", "f1", "roc-auc")
 LEVEL = 0.05
@@ -177,7 +177,7 @@ def _verdict(seeds: pd.DataFrame, comparison: pd.DataFrame) -> str:
     figures = (
         f"accuracy {decimal(means['learned'], 3)} with learned weights, {decimal(means['uniform'], 3)} with "
         f"uniform ones (difference {with_interval(overall | {'mean': overall['difference']}, 3)}, "
-        f"{p_value(overall['p'])}, {int(overall['seeds'])} seeds, {int(overall['n'])} predictions)"
+        f"{p_value(overall['p'])}, {how_many(overall['seeds'], 'seed')}, {how_many(overall['n'], 'prediction')})"
     )
     return f"{_words(overall)}: {figures}."
 

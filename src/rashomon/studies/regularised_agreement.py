@@ -36,7 +36,7 @@ from rashomon.models.base import Model
 from rashomon.studies.base import Finding, studies
 from rashomon.studies.regularised import RegularisedStudy
 from rashomon.training.run import read_history
-from rashomon.wording import capitalised, decimal, p_value, with_interval
+from rashomon.wording import capitalised, decimal, how_many, p_value, with_interval
 
 HEADLINE = "pearson"
 LEVEL = 0.05
@@ -196,7 +196,7 @@ def _effect(
     over = (
         "over seeds and texts"
         if seeds >= ENOUGH
-        else f"over the texts of {seeds} seeds, too few to tell luck"
+        else f"over the texts of {how_many(seeds, 'seed')}, too few to tell luck"
     )
     over = over if seeds > 1 else "over the texts of one training, which may be its luck"
     cost = 100 * (float(f1.get(name, np.nan)) - float(f1.get(BASE, np.nan)))
