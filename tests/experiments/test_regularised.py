@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rashomon.data import Dataset, Example
 from rashomon.errors import UserError
 from rashomon.experiments import regularised
 from rashomon.experiments.context import Context
@@ -24,6 +25,7 @@ from rashomon.experiments.regularised import (
     find_variants,
     model_of,
     runs_of,
+    unlearned,
 )
 from rashomon.experiments.subject import Subject
 from rashomon.runs.store import Store
@@ -156,6 +158,33 @@ def test_without_epoch_models_the_kept_model_is_taken(context: Context) -> None:
     assert epochs_of(run) == []
     assert model_of(context, run).fingerprint() == context.models(subject)[0].model.fingerprint()
     assert isinstance(run, Run)
+
+
+@pytest.mark.parametrize(
+    ("positive", "accuracies", "said"),
+    [
+        (0.5, (0.50, 0.51), "accuracy on test is 0.51, and that of always saying the commonest class 0.50"),
+        (0.5, (0.42, 0.60), "0.51, and"),
+        (0.5, (0.53, 0.53), None),
+        (0.9, (0.90, 0.90), "0.90, and that of always saying the commonest class 0.90"),
+        (0.9, (0.91, 0.91), None),
+    ],
+)
+def test_a_model_that_learned_nothing_is_named(
+    monkeypatch: pytest.MonkeyPatch, positive: float, accuracies: tuple[float, ...], said: str | None
+) -> None:
+    texts = [Example(str(n), f"text {n}", label=int(n < 100 * positive)) for n in range(100)]
+    data = Dataset("known", {"test": texts}, ("no", "yes"))
+    runs = [Run("tying", seed, Path(str(seed)), Subject()) for seed in range(len(accuracies))]
+    runs += [Run(BASE, 0, Path("base"), Subject()), Run("given", 0, None, Subject())]
+    reached = {"base": 0.98} | {str(seed): of for seed, of in enumerate(accuracies)}
+    monkeypatch.setattr(
+        regularised, "read_history", lambda folder: (None, {"test": {"accuracy": reached[folder.name]}})
+    )
+    found = unlearned(data, runs)
+    assert set(found) == ({"tying"} if said else set())
+    assert said is None or said in found["tying"]
+    assert not unlearned(Dataset("unlabelled", {"train": texts}, ("no", "yes")), runs)
 
 
 def test_several_search_seeds_are_averaged(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:

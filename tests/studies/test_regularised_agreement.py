@@ -21,6 +21,7 @@ from rashomon.measures import measures
 from rashomon.measures.base import Ragged
 from rashomon.models.evaluator import evaluating, with_dropout
 from rashomon.runs.store import Store
+from rashomon.studies import regularised_agreement
 from rashomon.studies.base import Finding
 from rashomon.studies.regularised_agreement import RegularisedAgreement, with_marks
 from tests.models.tiny import tiny_checkpoint
@@ -68,6 +69,19 @@ def test_what_it_owes_its_reader(finding: Finding, context: Context) -> None:
     before = finished_runs(context)
     assert study_in(context).run(context).verdict == finding.verdict
     assert finished_runs(context) == before
+
+
+def test_nothing_is_said_of_a_model_that_learned_nothing(
+    finding: Finding, context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        regularised_agreement, "unlearned", lambda data, runs: {"tying": "tying has learned nothing."}
+    )
+    found = study_in(context).run(context)
+    assert "Tying has learned nothing, so that its" in found.verdict
+    assert found.verdict.split("Tying")[0] == finding.verdict.split("Tying")[0]
+    assert "tying has learned nothing." in found.warnings
+    assert "tying has learned nothing." not in finding.warnings
 
 
 def test_every_epoch_is_told_and_drawn(finding: Finding) -> None:

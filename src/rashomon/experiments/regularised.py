@@ -8,6 +8,7 @@ rule itself, and no weaker one could be chosen any more. So what is not tried co
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -34,6 +35,7 @@ GRIDS = {"conicity": (0.1, 0.3, 0.5, 1.0, 5.0, 10.0), "tying": (0.1, 0.3, 0.5, 1
 MARGIN = 0.03
 EPOCH_MODELS = "epoch-models"
 ROUNDING = 1e-9
+SPARED = 0.05  # of the errors of a constant answer: what a model must spare at least to have learned anything
 TRIED, FIXED, CUT = "tried", "given", "not tried: a stronger weight is within the margin"
 
 
@@ -235,6 +237,30 @@ def runs_of(context: Context, variants: Sequence[Variant]) -> list[Run]:
         for variant in variants
         for seed in variant.subject.seeds
     ]
+
+
+def unlearned(data: Dataset, runs: Sequence[Run]) -> dict[str, str]:
+    """The variants that are no better than a constant answer, with a word about each.
+
+    A penalty can keep a model from learning anything, and F1 hardly shows it: always saying one of two equally frequent
+    classes has .67.
+    """
+    labels = [example.label for example in data.splits.get("test", ()) if example.label is not None]
+    reached: dict[str, list[float]] = {}
+    for run in runs:
+        scores = {} if run.folder is None else read_history(run.folder)[1].get("test", {})
+        if "accuracy" in scores:
+            reached.setdefault(run.variant, []).append(scores["accuracy"])
+    if not labels:
+        return {}
+    constant = Counter(labels).most_common(1)[0][1] / len(labels)
+    means = {variant: float(np.mean(values)) for variant, values in reached.items()}
+    return {
+        variant: f"{variant} has learned nothing: its accuracy on test is {decimal(mean)}, and that of always saying "
+        f"the commonest class {decimal(constant)}; what is found of it says nothing about a trained model."
+        for variant, mean in means.items()
+        if mean < constant + SPARED * (1 - constant)
+    }
 
 
 def epochs_of(run: Run) -> list[int]:

@@ -32,6 +32,7 @@ from rashomon.experiments.regularised import (
     find_variants,
     hear_run,
     runs_of,
+    unlearned,
 )
 from rashomon.experiments.summaries import FLOOR, Row, check_measures, headline, summarise_by
 from rashomon.experiments.testimony import Testimony
@@ -74,6 +75,7 @@ class AgreementAndTruth(RegularisedStudy):
             raise DoesNotFit(f"There is no penalty to compare the base with: {' '.join(said.notes)}")
         data = context.dataset(self.subject.dataset)
         runs = runs_of(context, found.variants)
+        said.notes += unlearned(data, runs).values()
         explain_runs(context, data, [(run, None) for run in runs], self._asked)
         parts = [self._of_run(context, data, run, said) for run in runs]
         methods = pd.concat([by_method for _, by_method in parts], ignore_index=True)

@@ -32,7 +32,16 @@ from rashomon.experiments.dynamics_files import (
 from rashomon.experiments.figures import Figure, Plot, Series
 from rashomon.experiments.maps import ATTRIBUTES, correlations, dynamics_of_run, map_table, text_map
 from rashomon.experiments.pairing import PAIRED, paired
-from rashomon.experiments.regularised import BASE, Run, Said, explain_runs, find_variants, hear_run, runs_of
+from rashomon.experiments.regularised import (
+    BASE,
+    Run,
+    Said,
+    explain_runs,
+    find_variants,
+    hear_run,
+    runs_of,
+    unlearned,
+)
 from rashomon.experiments.summaries import Row, check_measures, headline, summarise_by
 from rashomon.experiments.testimony import Ask
 from rashomon.measures.cartography import GROUPS, Closeness
@@ -90,6 +99,7 @@ class CartographyStudy(RegularisedStudy):
         given = self._given_dynamics(data, notes)  # what is wrong with them is told before any training
         found = find_variants(context, self.base, self.penalties)
         runs, said = runs_of(context, found.variants), Said([*found.notes, *notes])
+        said.notes += unlearned(data, runs).values()
         dynamics = [given if given and run.variant == BASE else self._own_dynamics(run, data) for run in runs]
         if self.export is not None:
             _export(Path(self.export), runs, dynamics)

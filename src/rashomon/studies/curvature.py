@@ -21,7 +21,16 @@ from rashomon.experiments.context import Context
 from rashomon.experiments.curvature import GradientNorms, gradient_norms, representations
 from rashomon.experiments.figures import Figure, Plot, Series
 from rashomon.experiments.maps import ATTRIBUTES, correlations, dynamics_of_run, map_table
-from rashomon.experiments.regularised import BASE, Run, Said, find_variants, hear_run, model_of, runs_of
+from rashomon.experiments.regularised import (
+    BASE,
+    Run,
+    Said,
+    find_variants,
+    hear_run,
+    model_of,
+    runs_of,
+    unlearned,
+)
 from rashomon.experiments.summaries import Row, check_measures, headline, ranked_rows, summarise_by
 from rashomon.experiments.testimony import Ask, draw
 from rashomon.measures.cartography import Closeness
@@ -79,6 +88,7 @@ class Curvature(RegularisedStudy):
         found = find_variants(context, self.base, self.penalties)
         runs, said = runs_of(context, found.variants), Said(list(found.notes))
         data = context.data_of(self.base)
+        said.notes += unlearned(data, runs).values()
         parts = [self._of_run(context, data, run, said) for run in runs]
         table = pd.concat([part for part, _ in parts], ignore_index=True)
         attributes = [name for name in (*ATTRIBUTES, *self.measures) if name in table]

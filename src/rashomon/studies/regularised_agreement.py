@@ -7,7 +7,7 @@ over texts with Holm's correction, stands one over seeds and texts: what a reade
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -29,6 +29,7 @@ from rashomon.experiments.regularised import (
     find_variants,
     hear_run,
     runs_of,
+    unlearned,
 )
 from rashomon.experiments.summaries import Row, check_measures, headline, summarise_by, summary_row
 from rashomon.measures.intervals import ENOUGH
@@ -67,7 +68,8 @@ class RegularisedAgreement(RegularisedStudy):
         self.check_fit(context)
         found = find_variants(context, self.base, self.penalties)
         runs = runs_of(context, found.variants)
-        said = Said(list(found.notes))
+        no_better = unlearned(context.dataset(self.subject.dataset), runs)
+        said = Said([*found.notes, *no_better.values()])
         pairs, instances = self._hear(context, runs, said)
         last = instances[instances["last"]].drop(columns="last")
         comparison = compare_each(last)
@@ -76,7 +78,7 @@ class RegularisedAgreement(RegularisedStudy):
         main = headline(HEADLINE, self.measures)
         summary = with_marks(summarise_by(last, ["measure", "variant"]), comparison)
         return self.finding(
-            _verdict(summary, comparison, scores, main, len(self.subject.seeds)),
+            _verdict(summary, comparison, scores, main, len(self.subject.seeds), no_better),
             {
                 "summary": summary,
                 "pairs": summarise_by(pairs, ["measure", "variant", "first", "second"]),
@@ -165,7 +167,12 @@ def _over_epochs(instances: pd.DataFrame, measure: str) -> Plot:
 
 
 def _verdict(
-    summary: pd.DataFrame, comparison: pd.DataFrame, scores: pd.DataFrame, measure: str, seeds: int
+    summary: pd.DataFrame,
+    comparison: pd.DataFrame,
+    scores: pd.DataFrame,
+    measure: str,
+    seeds: int,
+    no_better: Collection[str] = (),
 ) -> str:
     rows = {str(r["variant"]): r for r in summary[summary["measure"] == measure].to_dict("records")}
     named = {name: {str(k): v for k, v in row.items()} for name, row in rows.items()}
@@ -176,6 +183,8 @@ def _verdict(
         )
     parts = [
         _effect(name, named, comparison[comparison["measure"] == measure], f1, seeds)
+        if name not in no_better
+        else f"{name} has learned nothing, so that its {with_interval(named[name])} says nothing."
         for name in named
         if name != BASE
     ]
