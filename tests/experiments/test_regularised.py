@@ -23,9 +23,9 @@ from rashomon.experiments.regularised import (
     Run,
     epochs_of,
     find_variants,
+    like_a_constant,
     model_of,
     runs_of,
-    unlearned,
 )
 from rashomon.experiments.subject import Subject
 from rashomon.runs.store import Store
@@ -170,7 +170,7 @@ def test_without_epoch_models_the_kept_model_is_taken(context: Context) -> None:
         (0.9, (0.91, 0.91), None),
     ],
 )
-def test_a_model_that_learned_nothing_is_named(
+def test_a_model_that_predicts_like_a_constant_is_named(
     monkeypatch: pytest.MonkeyPatch, positive: float, accuracies: tuple[float, ...], said: str | None
 ) -> None:
     texts = [Example(str(n), f"text {n}", label=int(n < 100 * positive)) for n in range(100)]
@@ -181,10 +181,10 @@ def test_a_model_that_learned_nothing_is_named(
     monkeypatch.setattr(
         regularised, "read_history", lambda folder: (None, {"test": {"accuracy": reached[folder.name]}})
     )
-    found = unlearned(data, runs)
+    found = like_a_constant(data, runs)
     assert set(found) == ({"tying"} if said else set())
     assert said is None or said in found["tying"]
-    assert not unlearned(Dataset("unlabelled", {"train": texts}, ("no", "yes")), runs)
+    assert not like_a_constant(Dataset("unlabelled", {"train": texts}, ("no", "yes")), runs)
 
 
 def test_several_search_seeds_are_averaged(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:

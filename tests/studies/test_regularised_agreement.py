@@ -71,17 +71,17 @@ def test_what_it_owes_its_reader(finding: Finding, context: Context) -> None:
     assert finished_runs(context) == before
 
 
-def test_nothing_is_said_of_a_model_that_learned_nothing(
+def test_nothing_is_concluded_from_a_model_like_a_constant(
     finding: Finding, context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        regularised_agreement, "unlearned", lambda data, runs: {"tying": "tying has learned nothing."}
+        regularised_agreement, "like_a_constant", lambda data, runs: {"tying": "tying is like a constant."}
     )
     found = study_in(context).run(context)
-    assert "Tying has learned nothing, so that its" in found.verdict
+    assert "Tying predicts no better than a constant, so nothing follows from its" in found.verdict
     assert found.verdict.split("Tying")[0] == finding.verdict.split("Tying")[0]
-    assert "tying has learned nothing." in found.warnings
-    assert "tying has learned nothing." not in finding.warnings
+    assert "tying is like a constant." in found.warnings
+    assert "tying is like a constant." not in finding.warnings
 
 
 def test_every_epoch_is_told_and_drawn(finding: Finding) -> None:

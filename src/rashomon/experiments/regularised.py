@@ -35,7 +35,7 @@ GRIDS = {"conicity": (0.1, 0.3, 0.5, 1.0, 5.0, 10.0), "tying": (0.1, 0.3, 0.5, 1
 MARGIN = 0.03
 EPOCH_MODELS = "epoch-models"
 ROUNDING = 1e-9
-SPARED = 0.05  # of the errors of a constant answer: what a model must spare at least to have learned anything
+SPARED = 0.05  # of the errors of a constant answer: what a model must spare at least to be better
 TRIED, FIXED, CUT = "tried", "given", "not tried: a stronger weight is within the margin"
 
 
@@ -239,11 +239,11 @@ def runs_of(context: Context, variants: Sequence[Variant]) -> list[Run]:
     ]
 
 
-def unlearned(data: Dataset, runs: Sequence[Run]) -> dict[str, str]:
+def like_a_constant(data: Dataset, runs: Sequence[Run]) -> dict[str, str]:
     """The variants that are no better than a constant answer, with a word about each.
 
-    A penalty can keep a model from learning anything, and F1 hardly shows it: always saying one of two equally frequent
-    classes has .67.
+    A penalty can keep a model from its task, and F1 hardly shows it: always saying one of two equally frequent classes
+    has .67. (Such a model may still rank texts better than chance, so it is not said that it has learned nothing.)
     """
     labels = [example.label for example in data.splits.get("test", ()) if example.label is not None]
     reached: dict[str, list[float]] = {}
@@ -256,8 +256,9 @@ def unlearned(data: Dataset, runs: Sequence[Run]) -> dict[str, str]:
     constant = Counter(labels).most_common(1)[0][1] / len(labels)
     means = {variant: float(np.mean(values)) for variant, values in reached.items()}
     return {
-        variant: f"{variant} has learned nothing: its accuracy on test is {decimal(mean)}, and that of always saying "
-        f"the commonest class {decimal(constant)}; what is found of it says nothing about a trained model."
+        variant: f"{variant} predicts no better than a constant: its accuracy on test is {decimal(mean)}, and that of "
+        f"always saying the commonest class {decimal(constant)}; what is found of it may not be found of a model that "
+        "does its task."
         for variant, mean in means.items()
         if mean < constant + SPARED * (1 - constant)
     }

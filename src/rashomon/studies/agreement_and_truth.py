@@ -31,8 +31,8 @@ from rashomon.experiments.regularised import (
     explain_runs,
     find_variants,
     hear_run,
+    like_a_constant,
     runs_of,
-    unlearned,
 )
 from rashomon.experiments.summaries import FLOOR, Row, check_measures, headline, summarise_by
 from rashomon.experiments.testimony import Testimony
@@ -75,7 +75,7 @@ class AgreementAndTruth(RegularisedStudy):
             raise DoesNotFit(f"There is no penalty to compare the base with: {' '.join(said.notes)}")
         data = context.dataset(self.subject.dataset)
         runs = runs_of(context, found.variants)
-        said.notes += unlearned(data, runs).values()
+        said.notes += like_a_constant(data, runs).values()
         explain_runs(context, data, [(run, None) for run in runs], self._asked)
         parts = [self._of_run(context, data, run, said) for run in runs]
         methods = pd.concat([by_method for _, by_method in parts], ignore_index=True)

@@ -39,8 +39,8 @@ from rashomon.experiments.regularised import (
     explain_runs,
     find_variants,
     hear_run,
+    like_a_constant,
     runs_of,
-    unlearned,
 )
 from rashomon.experiments.summaries import Row, check_measures, headline, summarise_by
 from rashomon.experiments.testimony import Ask
@@ -99,7 +99,7 @@ class CartographyStudy(RegularisedStudy):
         given = self._given_dynamics(data, notes)  # what is wrong with them is told before any training
         found = find_variants(context, self.base, self.penalties)
         runs, said = runs_of(context, found.variants), Said([*found.notes, *notes])
-        said.notes += unlearned(data, runs).values()
+        said.notes += like_a_constant(data, runs).values()
         dynamics = [given if given and run.variant == BASE else self._own_dynamics(run, data) for run in runs]
         if self.export is not None:
             _export(Path(self.export), runs, dynamics)

@@ -27,9 +27,9 @@ from rashomon.experiments.regularised import (
     Said,
     find_variants,
     hear_run,
+    like_a_constant,
     model_of,
     runs_of,
-    unlearned,
 )
 from rashomon.experiments.summaries import Row, check_measures, headline, ranked_rows, summarise_by
 from rashomon.experiments.testimony import Ask, draw
@@ -88,7 +88,7 @@ class Curvature(RegularisedStudy):
         found = find_variants(context, self.base, self.penalties)
         runs, said = runs_of(context, found.variants), Said(list(found.notes))
         data = context.data_of(self.base)
-        said.notes += unlearned(data, runs).values()
+        said.notes += like_a_constant(data, runs).values()
         parts = [self._of_run(context, data, run, said) for run in runs]
         table = pd.concat([part for part, _ in parts], ignore_index=True)
         attributes = [name for name in (*ATTRIBUTES, *self.measures) if name in table]

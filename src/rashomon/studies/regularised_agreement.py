@@ -28,8 +28,8 @@ from rashomon.experiments.regularised import (
     explain_runs,
     find_variants,
     hear_run,
+    like_a_constant,
     runs_of,
-    unlearned,
 )
 from rashomon.experiments.summaries import Row, check_measures, headline, summarise_by, summary_row
 from rashomon.measures.intervals import ENOUGH
@@ -68,7 +68,7 @@ class RegularisedAgreement(RegularisedStudy):
         self.check_fit(context)
         found = find_variants(context, self.base, self.penalties)
         runs = runs_of(context, found.variants)
-        no_better = unlearned(context.dataset(self.subject.dataset), runs)
+        no_better = like_a_constant(context.dataset(self.subject.dataset), runs)
         said = Said([*found.notes, *no_better.values()])
         pairs, instances = self._hear(context, runs, said)
         last = instances[instances["last"]].drop(columns="last")
@@ -184,7 +184,7 @@ def _verdict(
     parts = [
         _effect(name, named, comparison[comparison["measure"] == measure], f1, seeds)
         if name not in no_better
-        else f"{name} has learned nothing, so that its {with_interval(named[name])} says nothing."
+        else f"{name} predicts no better than a constant, so nothing follows from its {with_interval(named[name])}."
         for name in named
         if name != BASE
     ]
